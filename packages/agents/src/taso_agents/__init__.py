@@ -1,0 +1,1 @@
+"""Reinforcement-learning agents for taso_gym."""

@@ -1,0 +1,1 @@
+"""Discover, prove and prune graph substitutions for taso_gym."""
