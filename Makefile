@@ -6,8 +6,11 @@ STAMP  := $(VENV)/.installed
 PIP    := $(BIN)/python -m pip --disable-pip-version-check -qq
 
 PROJECTS := packages/taso-gym packages/substitutions packages/agents
-RUN      := OMP_NUM_THREADS=1
-PYTEST   := $(RUN) $(BIN)/python -m pytest
+INPUTS   := constraints.txt requirements-dev.txt $(PROJECTS:%=%/pyproject.toml)
+
+# One thread each: two test processes share the machine, and the graphs are small.
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest
+export PYRIGHT_PYTHON_GLOBAL_NODE = 1
 
 .DEFAULT_GOAL := help
 .PHONY: help install demo test test-slow test-gpu test-libraries lint type check format bench bench-gpu docs fuzz clean
@@ -19,7 +22,7 @@ install: $(STAMP) ## Make .venv with the three packages (editable) and the devel
 	@:
 
 # torch goes first and is pinned, so that nothing after it asks for another build.
-$(STAMP): constraints.txt requirements-dev.txt $(PROJECTS:%=%/pyproject.toml)
+$(STAMP): $(INPUTS)
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "taso-gym needs Python 3.11 or newer, found %s: try `make PYTHON=python3.11`." % sys.version.split()[0])'
 	@echo "[1/4] virtual environment in $(VENV)"
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -30,3 +33,56 @@ $(STAMP): constraints.txt requirements-dev.txt $(PROJECTS:%=%/pyproject.toml)
 	@echo "[4/4] taso-gym, taso-substitutions, taso-agents"
 	@$(PIP) install -c constraints.txt --no-build-isolation -e 'packages/taso-gym[cpu]' -e packages/substitutions -e packages/agents
 	@touch $@
+
+demo: install ## Train an agent on a small network for a minute and show the speed-up
+	@$(BIN)/python examples/maskable_ppo.py
+
+test: install ## Run the tests that need neither a GPU nor patience
+	@$(PYTEST) -n 2 -m "not slow and not gpu"
+
+test-slow: install ## Run the slow tests
+	@$(PYTEST) -m "slow and not gpu"
+
+test-gpu: install ## Run the tests that need a CUDA device
+	@$(PYTEST) -m gpu
+
+# ray pins an older gymnasium, so these live in an environment of their own.
+test-libraries: ## Run the tests of the optional libraries (RLlib, TorchRL, Tianshou, ...)
+	@$(MAKE) VENV=.venv-libraries .venv-libraries/.libraries
+	@OMP_NUM_THREADS=1 .venv-libraries/bin/python -m pytest -m "rllib or torchrl or tianshou or pettingzoo or zoo or ray"
+
+.venv-libraries/.libraries: $(STAMP)
+	@echo "[5/5] the optional libraries"
+	@$(PIP) install --no-build-isolation -e packages/taso-gym 'torch==$(shell sed -n "s/^torch==//p" constraints.txt)' \
+		-e 'packages/substitutions[ray]' -e 'packages/agents[pettingzoo,rllib,tianshou,torchrl,zoo]'
+	@touch $@
+
+lint: install ## Check style, format and import layers
+	@$(BIN)/ruff check
+	@$(BIN)/ruff format --check
+	@$(BIN)/lint-imports
+
+type: install ## Check types
+	@$(BIN)/pyright
+
+check: lint type test ## Everything that must be green before a commit
+
+format: install ## Rewrite the sources in the project's format
+	@$(BIN)/ruff check --fix-only -q
+	@$(BIN)/ruff format
+
+bench: install ## Run the benchmarks
+	@set -e; for script in $(filter-out benchmarks/gpu_%,$(wildcard benchmarks/*.py)); do echo "== $$script"; $(BIN)/python $$script; done
+
+bench-gpu: install ## Run the benchmarks that need a CUDA device
+	@set -e; for script in $(wildcard benchmarks/gpu_*.py); do echo "== $$script"; $(BIN)/python $$script; done
+
+docs: install ## Write the generated pages of docs/ anew
+	@set -e; for script in $(wildcard docs/*.py); do echo "== $$script"; $(BIN)/python $$script; done
+
+fuzz: install ## Run the property tests with many more examples
+	@$(PYTEST) -n 2 -m "hypothesis and not gpu" --hypothesis-profile=fuzz
+
+clean: ## Remove caches and build outputs; the environments stay
+	@rm -rf .pytest_cache .ruff_cache .import_linter_cache .hypothesis build dist packages/*/dist
+	@find packages tests -name __pycache__ -type d -prune -exec rm -rf {} +
