@@ -1,0 +1,1 @@
+"""Optimise ONNX graphs with proven substitutions: a library, a command and a Gymnasium environment."""

@@ -1,0 +1,59 @@
+"""Every error that this package raises on purpose; a message says what was expected, what was found, and where."""
+
+from __future__ import annotations
+
+
+class TasoError(Exception):
+    """Base class: catch this to catch whatever the package reports about its input."""
+
+
+class ModelError(TasoError):
+    """A model file or graph that can't be read, checked or written."""
+
+
+class TypeInferenceError(TasoError):
+    """Operands or attributes that an operator doesn't accept."""
+
+
+class RuleError(TasoError):
+    """A rule that doesn't parse or isn't well formed."""
+
+    def __init__(self, message: str, *, line: str = "", where: str = "", column: int | None = None) -> None:
+        """Build the message.
+
+        Args:
+            message: what was expected and what was found.
+            line: the source line of the rule, quoted back.
+            where: ``file:line`` of the rule.
+            column: zero-based offset of the fault in ``line``; a caret is drawn under it.
+        """
+        text = f"{where}: {message}" if where else message
+        if line:
+            text += f"\n  {line}"
+            if column is not None:
+                text += "\n  " + " " * column + "^"
+        super().__init__(text)
+
+
+class MatchError(TasoError):
+    """A match that isn't legal in the state it is applied to."""
+
+
+class CostError(TasoError):
+    """A cost model, device or table that is missing, or an operator that it can't cost."""
+
+
+class EquivalenceError(TasoError):
+    """Two models that were to be equal and aren't, or can't be compared."""
+
+
+class ReplayError(TasoError):
+    """A replay that belongs to another model, rule set or version."""
+
+
+class OptionError(TasoError):
+    """An option, identifier or environment argument with a value outside its choices."""
+
+
+class MissingPackageError(TasoError):
+    """A package that an optional part needs and that isn't installed."""

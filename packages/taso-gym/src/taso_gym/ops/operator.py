@@ -1,0 +1,136 @@
+"""The operator table: one decorated function per ONNX operator is its semantics, its types and its work.
+
+A body is written over an array module ``xp`` (see `taso_gym.ops.modules`), so that the same lines run on NumPy, on
+float64, on integers modulo a prime, on z3 terms and on CuPy. Its keywords are the ONNX attributes with ONNX defaults.
+Inputs that ONNX takes as small tensors but that shape the result (the ``axes`` of ReduceSum, the ``shape`` of Reshape)
+are keywords too; ``inputs_as_attrs`` says at which input, and from which opset on, a file holds them.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from taso_gym.errors import TypeInferenceError
+from taso_gym.tensor import Dim, TensorType, product
+
+AttrValue = int | float | str | bytes | tuple["AttrValue", ...] | Dim | None
+Attrs = Mapping[str, Any]
+Types = Sequence[TensorType | None]
+Infer = Callable[[Types, Attrs], tuple[TensorType, ...]]
+Normalize = Callable[[dict[str, Any], Types], dict[str, Any]]
+Work = Callable[[Types, tuple[TensorType, ...], Attrs], Dim]
+
+
+@dataclass(frozen=True, eq=False)
+class Operator:
+    """One row of the operator table.
+
+    Attributes:
+        domain: ONNX domain, "" for ai.onnx.
+        name: ONNX op type.
+        since: first opset of ``domain`` in which the body's meaning holds; in older files the node is opaque.
+        body: ``body(xp, *inputs, **attributes)`` returns an array or a tuple of them; None where only types are known.
+        infer: output types from input types and normalised attributes; raises `TypeInferenceError`. Its results'
+            ``const`` is overwritten by `taso_gym.graph.signature`.
+        normalize: brings attributes to one form per meaning (defaults filled in, axes non-negative, "auto_pad" as
+            explicit pads), so that equal operators have equal signatures.
+        flops: floating-point operations, from input types, output types and attributes.
+        defaults: ONNX default of each attribute, read off the body's keywords.
+        min_inputs, max_inputs: operands; ``max_inputs`` is None for a variadic operator.
+        inputs_as_attrs: keyword -> (ONNX input index, opset from which on it is an input).
+        commutative: the first two operands may be swapped.
+        view: moves no data at run time (Reshape, Squeeze, …).
+    """
+
+    domain: str
+    name: str
+    since: int
+    body: Callable[..., Any] | None
+    infer: Infer
+    normalize: Normalize
+    flops: Work
+    defaults: Mapping[str, Any]
+    min_inputs: int
+    max_inputs: int | None
+    inputs_as_attrs: Mapping[str, tuple[int, int]] = field(default_factory=dict[str, tuple[int, int]])
+    commutative: bool = False
+    view: bool = False
+
+    @property
+    def key(self) -> str:
+        """Name as rules write it: ``MatMul``, ``ms.FusedMatMul``."""
+        return f"{PREFIXES[self.domain]}{self.name}" if self.domain else self.name
+
+    def __str__(self) -> str:
+        return self.key
+
+
+MICROSOFT = "com.microsoft"
+PREFIXES = {MICROSOFT: "ms."}
+OPERATORS: dict[tuple[str, str], Operator] = {}
+"""(domain, op type) -> operator; filled by importing `taso_gym.ops`."""
+
+
+def operator(
+    name: str,
+    *,
+    infer: Infer,
+    since: int = 1,
+    domain: str = "",
+    normalize: Normalize | None = None,
+    flops: Work | None = None,
+    inputs_as_attrs: Mapping[str, tuple[int, int]] | None = None,
+    commutative: bool = False,
+    view: bool = False,
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Enter the decorated body into `OPERATORS`; see `Operator` for the arguments.
+
+    The number of operands and the attribute defaults are read off the body's signature.
+    """
+
+    def enter(body: Callable[..., Any], types_only: bool = False) -> Callable[..., Any]:
+        parameters = list(inspect.signature(body).parameters.values())[1:]
+        inputs = [p for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
+        variadic = any(p.kind is p.VAR_POSITIONAL for p in parameters)
+        OPERATORS[domain, name] = Operator(
+            domain,
+            name,
+            since,
+            None if types_only else body,
+            infer,
+            normalize or keep_attrs,
+            flops or one_per_element,
+            {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY},
+            sum(p.default is p.empty for p in inputs),
+            None if variadic else len(inputs),
+            inputs_as_attrs or {},
+            commutative,
+            view,
+        )
+        return body
+
+    return enter
+
+
+def keep_attrs(attrs: dict[str, Any], _types: Types) -> dict[str, Any]:
+    """Return attributes that already have one form per meaning."""
+    return attrs
+
+
+def one_per_element(_inputs: Types, outputs: tuple[TensorType, ...], _attrs: Attrs) -> Dim:
+    """One floating-point operation per element of the first output."""
+    return product(outputs[0].shape or ())
+
+
+def no_work(_inputs: Types, _outputs: tuple[TensorType, ...], _attrs: Attrs) -> Dim:
+    """No floating-point operation: data is only moved."""
+    return 0
+
+
+def expect(condition: bool, message: str) -> None:
+    """Raise `TypeInferenceError` unless ``condition`` is shown."""
+    if not condition:
+        raise TypeInferenceError(message)

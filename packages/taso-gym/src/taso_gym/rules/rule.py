@@ -1,0 +1,116 @@
+"""Rules as data: a rule rewrites the graph that its left side describes into the one that its right side describes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True)
+class Var:
+    """A tensor variable; the same name is the same tensor."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Constant:
+    """A literal: on the left a constant all of whose elements have this value, on the right such a scalar."""
+
+    value: Expr
+
+
+@dataclass(frozen=True)
+class Absent:
+    """An optional input that isn't given, written ``_``."""
+
+
+@dataclass(frozen=True)
+class Rest:
+    """Any number of tensors, written ``*xs``."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Call:
+    """An operator applied to terms.
+
+    Attributes:
+        op: key of the operator, ``MatMul`` or ``ms.FusedMatMul``.
+        args: operands in order.
+        attrs: (name, expression) of the attributes that are written out; the others have their ONNX default,
+            unless ``others`` names them.
+        others: the ``k`` of ``**k``, or None: all attributes that aren't written out, as one variable.
+    """
+
+    op: str
+    args: tuple[Term, ...]
+    attrs: tuple[tuple[str, Expr], ...] = ()
+    others: str | None = None
+
+
+@dataclass(frozen=True)
+class Output:
+    """One output of a call, ``F(...)[i]``; a bare call is its output 0."""
+
+    call: Call
+    index: int
+
+
+@dataclass(frozen=True)
+class AllOutputs:
+    """All outputs of a call as that many roots, ``*F(...)``."""
+
+    call: Call
+
+
+Term = Var | Constant | Absent | Rest | Call | Output
+Root = Term | AllOutputs
+
+
+@dataclass(frozen=True)
+class Expr:
+    """An expression over attributes, shapes and constants: evaluated by `taso_gym.rules.conditions`, never by Python.
+
+    Attributes:
+        kind: "number", "string", "list", "name" (an attribute variable or tensor), "field" (``k.group``), "call"
+            (``dim(a, 0)``), or an operator sign such as "+", "==", "and", "in".
+        value: the number, string, name, field or function name.
+        args: operands.
+        column: where it begins in the rule's text, for error messages.
+    """
+
+    kind: str
+    value: int | float | str | bool | None = None
+    args: tuple[Expr, ...] = ()
+    column: int = 0
+
+
+Numerics = Literal["exact", "reassociate", "fast"]
+NUMERICS: tuple[Numerics, ...] = ("exact", "reassociate", "fast")
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One direction of a line in a ``.rules`` file.
+
+    Attributes:
+        name: unique in its set; the second direction of ``<=>`` is called ``name.reverse``.
+        lhs, rhs: roots; the i-th output of the left is replaced by the i-th of the right.
+        conditions: what must hold besides; all of them.
+        numerics: "exact" gives the same bits, "reassociate" reorders roundings, "fast" uses identities that hold
+            over the reals and lose some accuracy or the treatment of infinities.
+        any_type: holds for every element type; else for floating types only.
+        text: the line it was read from.
+        where: ``file:line``.
+    """
+
+    name: str
+    lhs: tuple[Root, ...]
+    rhs: tuple[Root, ...]
+    conditions: tuple[Expr, ...]
+    numerics: Numerics = "reassociate"
+    any_type: bool = False
+    text: str = ""
+    where: str = ""
