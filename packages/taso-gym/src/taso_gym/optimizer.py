@@ -1,0 +1,130 @@
+"""The whole way in one call: load a model, search for a cheaper equal one, say what was done."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from taso_gym import cost as costs
+from taso_gym import onnx_io
+from taso_gym.cost_model import Cost
+from taso_gym.equivalence import Report, validate
+from taso_gym.graph import Graph
+from taso_gym.rules.rule import Numerics
+from taso_gym.rules.ruleset import RuleSet
+from taso_gym.rules.state import Match, RewriteState
+from taso_gym.search import Budget, Progress, SearchResult, run
+
+
+class AppliedRule(NamedTuple):
+    """A substitution on the way to the result.
+
+    Attributes:
+        rule: its name.
+        site: ONNX names (or ids) of the values that the matched operators produced.
+        change_ms: change of the cost.
+    """
+
+    rule: str
+    site: tuple[str, ...]
+    change_ms: float
+
+
+@dataclass(frozen=True)
+class Result:
+    """What `optimize` found.
+
+    Attributes:
+        original, graph: before and after.
+        before, after: their costs by the model that was searched with.
+        applied: the substitutions in order.
+        search: how the search ended.
+    """
+
+    original: Graph
+    graph: Graph
+    before: Cost
+    after: Cost
+    applied: tuple[AppliedRule, ...]
+    search: SearchResult
+
+    @property
+    def improvement_percent(self) -> float:
+        """Part of the original cost that is saved, by the cost model; not a measured speed-up."""
+        return 100 * (self.before.time_ps - self.after.time_ps) / max(self.before.time_ps, 1)
+
+    def rule_counts(self) -> Counter[str]:
+        """How often each rule was applied."""
+        return Counter(a.rule for a in self.applied)
+
+    def validate(self) -> Report:
+        """Compare result and original on random inputs in onnxruntime."""
+        return validate(self.original, self.graph)
+
+    def save(self, path: str | Path) -> None:
+        """Write the result as an ONNX file, whole or not at all."""
+        onnx_io.save(self.graph, path)
+
+
+def optimize(
+    model: Graph | str | Path,
+    search: str = "taso",
+    rules: str | Path | RuleSet = "default",
+    cost: str = "roofline",
+    budget: float | Budget = 60.0,
+    *,
+    seed: int = 0,
+    dims: Mapping[str, int] | None = None,
+    numerics: Numerics = "reassociate",
+    portable: bool = False,
+    on_progress: Callable[[Progress], None] | None = None,
+    checkpoint: str | Path | None = None,
+    **options: Any,
+) -> Result:
+    """Search for a cheaper graph that computes the same.
+
+    Args:
+        model: a graph, or the path of an ONNX file.
+        search: a row of `taso_gym.search.SEARCHES`; ``options`` are handed to it.
+        rules: name or path of a rule set, or the set itself.
+        cost: a row of `taso_gym.cost.COST_MODELS`.
+        budget: seconds, or a `Budget`.
+        seed: of the search.
+        dims: values of the file's symbolic dimensions for costing; they enter neither graph nor file.
+        numerics: the loosest class of rules to use.
+        portable: leave out rules with operators beyond the ONNX standard.
+        on_progress: called after every step of the search.
+        checkpoint: file to write now and then, and to go on from.
+
+    Raises:
+        TasoError: the model, the rules or an option are not what they have to be.
+    """
+    graph = model if isinstance(model, Graph) else onnx_io.load(model)
+    if not isinstance(rules, RuleSet):
+        rules = RuleSet.load(rules, portable=portable, numerics=numerics)
+    start = RewriteState(graph, rules, costs.load(cost, dims=dims))
+    spend = budget if isinstance(budget, Budget) else Budget(budget)
+    found = run(start, search, spend, seed, on_progress=on_progress, checkpoint=checkpoint, **options)
+    applied = tuple(replayed(start, found.path))
+    return Result(graph, found.state.graph, start.cost, found.state.cost, applied, found)
+
+
+def replayed(state: RewriteState, path: tuple[Match, ...]) -> list[AppliedRule]:
+    """Apply matches one after the other and say for each what it did and where."""
+    applied: list[AppliedRule] = []
+    for match in path:
+        child = state.apply(match)
+        change_ms = (child.cost.time_ps - state.cost.time_ps) / 1e9
+        site = tuple(name_of(state.graph, node_id) for node_id in match.nodes)
+        applied.append(AppliedRule(state.rules[match.rule].name, site, change_ms))
+        state = child
+    return applied
+
+
+def name_of(graph: Graph, node_id: int) -> str:
+    """Return the ONNX name of a node's first output, or its operator and id where the file gave none."""
+    node = graph.nodes[node_id]
+    return node.names[0] or f"{node.sig.op.key}#{node_id}"

@@ -1,0 +1,51 @@
+"""Beam search: of all children of the present states, the cheapest few go on, dearer than their parents or not."""
+
+from __future__ import annotations
+
+import heapq
+from typing import Any
+
+import numpy as np
+
+from taso_gym.rules.state import RewriteState
+from taso_gym.search.searcher import Searcher
+
+
+class Beam(Searcher):
+    """The states of the present depth."""
+
+    def __init__(self, start: RewriteState, rng: np.random.Generator, width: int = 8, patience: int = 10) -> None:
+        """Keep ``width`` states a depth; end after ``patience`` depths without a new best."""
+        super().__init__(start, rng)
+        self.width, self.patience = width, patience
+        self._beam = [0]
+        self._seen = {start.hash}
+        self._stale = 0
+
+    def step(self) -> bool:
+        """Go one depth further."""
+        children: dict[int, tuple[int, int, int]] = {}
+        matches = []
+        for index in self._beam:
+            state = self.state(index)
+            for match in (m for found in state.matches for m in found):
+                self.explored += 1
+                child = state.child_hash(match)
+                if child not in self._seen and child not in children:
+                    children[child] = (state.cost.time_ps + state.delta(match).time_ps, len(matches), index)
+                    matches.append(match)
+        before = self.best_ps
+        kept = heapq.nsmallest(self.width, children.items(), key=lambda item: item[1])
+        self._seen.update(child for child, _ in kept)
+        self._beam = [self.add(parent, matches[number])[0] for _, (_, number, parent) in kept]
+        self._stale = 0 if self.best_ps < before else self._stale + 1
+        return bool(self._beam) and self._stale < self.patience
+
+    def frontier(self) -> Any:
+        """The beam, the seen hashes and the depths since the last improvement."""
+        return [self._beam, sorted(self._seen), self._stale]
+
+    def resume(self, frontier: Any) -> None:
+        """Take them up."""
+        self._beam, seen, self._stale = frontier
+        self._seen = set(seen)

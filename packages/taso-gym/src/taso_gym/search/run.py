@@ -1,0 +1,198 @@
+"""Running a search within a budget: progress, interruption, checkpoints."""
+
+from __future__ import annotations
+
+import json
+import math
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from taso_gym.atomic import write_text
+from taso_gym.errors import MissingPackageError, OptionError
+from taso_gym.rules.state import Match, RewriteState
+from taso_gym.search.searcher import Searcher
+
+SEARCHES = {
+    "greedy": "taso_gym.search.greedy:Greedy",
+    "taso": "taso_gym.search.taso:Taso",
+    "beam": "taso_gym.search.beam:Beam",
+    "random": "taso_gym.search.walk:RandomWalk",
+    "policy": "taso_agents.evaluate:PolicySearch",
+}
+"""Name -> class; ``name:argument`` hands the class its argument (``policy:CHECKPOINT``)."""
+
+CHECKPOINT_SECONDS = 30.0
+
+
+class Budget(NamedTuple):
+    """What a search may spend; it ends at the first limit."""
+
+    seconds: float = math.inf
+    steps: float = math.inf
+
+
+class Progress(NamedTuple):
+    """Where a running search stands."""
+
+    explored: int
+    seconds: float
+    best_ps: int
+    rewrites: int
+
+
+@dataclass(frozen=True)
+class SearchResult:
+    """The cheapest state that was found.
+
+    Attributes:
+        state: the state; the start itself where nothing cheaper was found.
+        path: matches that lead to it from the start.
+        explored: rewrites weighed or applied.
+        seconds: wall time spent.
+        exhausted: the search ended by itself and not by its budget.
+        interrupted: it was ended by Ctrl-C.
+    """
+
+    state: RewriteState
+    path: tuple[Match, ...]
+    explored: int
+    seconds: float
+    exhausted: bool
+    interrupted: bool
+
+
+def run(
+    start: RewriteState,
+    search: str = "taso",
+    budget: Budget | None = None,
+    seed: int = 0,
+    *,
+    on_progress: Callable[[Progress], None] | None = None,
+    checkpoint: str | Path | None = None,
+    **options: Any,
+) -> SearchResult:
+    """Search from a state; with a step budget and the same seed the result is the same, interrupted or not.
+
+    Args:
+        start: where to begin; its cost model is the objective.
+        search: a row of `SEARCHES`.
+        budget: default 60 seconds.
+        seed: of the search's random stream.
+        on_progress: called after every step.
+        checkpoint: file to write every half minute and at the end, and to go on from if it is there.
+        options: handed to the search (``alpha=1.0``, ``width=16``).
+
+    Raises:
+        OptionError: no such search, or options that it doesn't take.
+    """
+    budget = budget or Budget(60.0)
+    searcher = _make(start, search, seed, options)
+    keeper = _Checkpoint(checkpoint, start, search, seed, options)
+    spent_before = keeper.load(searcher)
+    began = time.monotonic() - spent_before
+    exhausted = False
+    with _interruptible() as interrupted:
+        while searcher.explored < budget.steps and time.monotonic() - began < budget.seconds and not interrupted():
+            if not searcher.step():
+                exhausted = True
+                break
+            if on_progress:
+                rewrites = len(searcher.path(searcher.best))
+                on_progress(Progress(searcher.explored, time.monotonic() - began, searcher.best_ps, rewrites))
+            keeper.save_if_due(searcher, time.monotonic() - began)
+        seconds = time.monotonic() - began
+        keeper.save(searcher, seconds)
+        path = searcher.path(searcher.best)
+        state = searcher.state(searcher.best)
+        return SearchResult(state, path, searcher.explored, seconds, exhausted, interrupted())
+
+
+@contextmanager
+def _interruptible() -> Iterator[Callable[[], bool]]:
+    """Turn Ctrl-C into a question that is asked between steps, so that no step is cut in two; a second one is raised."""
+    if threading.current_thread() is not threading.main_thread():
+        yield lambda: False
+        return
+    previous = signal.getsignal(signal.SIGINT)
+    seen: list[int] = []
+
+    def note(number: int, _frame: object) -> None:
+        if seen:
+            raise KeyboardInterrupt
+        seen.append(number)
+
+    signal.signal(signal.SIGINT, note)
+    try:
+        yield lambda: bool(seen)
+    finally:
+        signal.signal(signal.SIGINT, previous)
+
+
+def _make(start: RewriteState, search: str, seed: int, options: dict[str, Any]) -> Searcher:
+    name, _, argument = search.partition(":")
+    if name not in SEARCHES:
+        raise OptionError(f"expected a search of {', '.join(SEARCHES)}, found {search!r}")
+    module, _, cls = SEARCHES[name].partition(":")
+    try:
+        kind = getattr(import_module(module), cls)
+    except ModuleNotFoundError as error:
+        raise MissingPackageError(f"search {name!r} needs {error.name}: pip install taso-agents") from error
+    arguments = (argument,) if argument else ()
+    try:
+        return kind(start, np.random.default_rng(seed), *arguments, **options)
+    except TypeError as error:
+        raise OptionError(f"search {search!r} doesn't take these options: {error}") from error
+
+
+class _Checkpoint:
+    """The file of a search in progress; says nothing when there is none."""
+
+    def __init__(
+        self, path: str | Path | None, start: RewriteState, search: str, seed: int, options: dict[str, Any]
+    ) -> None:
+        self.path = Path(path) if path else None
+        self.next = time.monotonic() + CHECKPOINT_SECONDS
+        self.identity = {
+            "search": search,
+            "seed": seed,
+            "options": {k: str(v) for k, v in sorted(options.items())},
+            "graph": start.graph.canonical_digest() if path else "",
+            "rules": start.rules.digest,
+            "cost_ps": start.cost.time_ps,
+        }
+
+    def load(self, searcher: Searcher) -> float:
+        """Put a searcher where the file left it; return the seconds spent before."""
+        if self.path is None or not self.path.exists():
+            return 0.0
+        try:
+            data = json.loads(self.path.read_text())
+            found, spent = data["identity"], float(data["seconds"])
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise OptionError(f"expected a search checkpoint, found damaged data in {self.path}: {error}") from error
+        for key, expected in self.identity.items():
+            if found.get(key) != expected:
+                raise OptionError(f"{self.path}: expected {key} {expected!r}, the checkpoint has {found.get(key)!r}")
+        searcher.restore(data["searcher"])
+        return spent
+
+    def save_if_due(self, searcher: Searcher, seconds: float) -> None:
+        """Write the file if half a minute has passed."""
+        if time.monotonic() >= self.next:
+            self.save(searcher, seconds)
+            self.next = time.monotonic() + CHECKPOINT_SECONDS
+
+    def save(self, searcher: Searcher, seconds: float) -> None:
+        """Write the file, whole or not at all."""
+        if self.path:
+            data = {"identity": self.identity, "seconds": seconds, "searcher": searcher.checkpoint()}
+            write_text(self.path, json.dumps(data))

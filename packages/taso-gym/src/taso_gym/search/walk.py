@@ -1,0 +1,43 @@
+"""Random search: uniformly random legal walks from the start, over and over; the baseline of baselines."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from taso_gym.rules.state import RewriteState
+from taso_gym.search.searcher import Searcher
+
+
+class RandomWalk(Searcher):
+    """The walk's present state and length."""
+
+    def __init__(self, start: RewriteState, rng: np.random.Generator, horizon: int = 50) -> None:
+        """Begin a walk that starts again after ``horizon`` rewrites or when no match is left."""
+        super().__init__(start, rng)
+        self.horizon = horizon
+        self._at = 0
+        self._length = 0
+
+    def step(self) -> bool:
+        """Apply a random match, uniform over the legal ones."""
+        state = self.state(self._at)
+        candidates = [m for matches in state.matches for m in matches]
+        if not candidates or self._length == self.horizon:
+            if not self._length:
+                return False
+            self._at = self._length = 0
+            return True
+        self.explored += 1
+        self._at, _ = self.add(self._at, candidates[self.rng.integers(len(candidates))])
+        self._length += 1
+        return True
+
+    def frontier(self) -> Any:
+        """Where the walk is."""
+        return [self._at, self._length]
+
+    def resume(self, frontier: Any) -> None:
+        """Stand where the walk was."""
+        self._at, self._length = frontier
