@@ -1,7 +1,47 @@
-"""Cost models: what a node, and so a graph, costs on a device."""
+"""Cost models: what a node, and so a graph, costs on a device.
+
+A specification is a name of `COST_MODELS`, and where it takes one, a colon and an argument: ``roofline``,
+``roofline:h200``, ``recorded:epyc-zen5-1t``, ``onnxruntime``, ``onnxruntime:cuda``, ``cupy``.
+"""
 
 from __future__ import annotations
 
-from taso_gym.cost_model import Cost, CostModel
+import inspect
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any
 
-__all__ = ["Cost", "CostModel"]
+from taso_gym.cost.dims import Dims, bind_dims
+from taso_gym.cost_model import Cost, CostModel
+from taso_gym.errors import OptionError
+
+__all__ = ["COST_MODELS", "Cost", "CostModel", "Dims", "bind_dims", "load"]
+
+COST_MODELS = {"roofline": "taso_gym.cost.roofline:RooflineCost"}
+"""Name -> import string of a class that is called with (argument, dims, **options)."""
+
+
+def load(spec: str, dims: Mapping[str, int] | None = None, **options: Any) -> CostModel:
+    """Return the cost model of a specification.
+
+    Args:
+        spec: see above.
+        dims: values of dimension symbols; `bind_dims` completes them for a graph.
+        options: keywords of the class that `COST_MODELS` names.
+
+    Raises:
+        OptionError: an unknown model, argument or option; the message names the choices.
+        MissingPackageError: the model needs a package that isn't installed.
+        CostError: its device, provider or table is missing.
+    """
+    name, _, argument = spec.partition(":")
+    if name not in COST_MODELS:
+        raise OptionError(f"expected a cost model among {', '.join(COST_MODELS)}, found {spec!r}")
+    module, _, attribute = COST_MODELS[name].partition(":")
+    factory = getattr(import_module(module), attribute)
+    choices = [p for p in inspect.signature(factory).parameters if p not in ("argument", "dims")]
+    for option in options:
+        if option not in choices:
+            known = f"an option of {name} among {', '.join(choices)}" if choices else f"no options for {name}"
+            raise OptionError(f"expected {known}, found {option!r}")
+    return factory(argument, dims, **options)

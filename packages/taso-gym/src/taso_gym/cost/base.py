@@ -1,0 +1,96 @@
+"""What cost models share: memoised nodes, sums over graphs, and peak memory."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Hashable, Mapping
+
+from taso_gym.cost.dims import Dims
+from taso_gym.cost.memory import peak_bytes
+from taso_gym.cost.work import Work, work
+from taso_gym.cost_model import Cost
+from taso_gym.errors import CostError
+from taso_gym.graph import Graph
+from taso_gym.signature import Signature
+
+FREE = Cost()
+
+
+class SummedCost(ABC):
+    """Base of the cost models: a subclass says how long a signature takes in a context.
+
+    Attributes:
+        name: specification that it was made from.
+        deterministic: whether every process finds the same numbers.
+        radius: how many edges away a rewrite can change a context.
+    """
+
+    deterministic = True
+    radius = 0
+
+    def __init__(self, name: str, dims: Mapping[str, int] | None) -> None:
+        """Bind the symbols in ``dims``; the others are costed as 1 (leading axis) or 128, see `unbound`."""
+        self.name = name
+        self._dims = Dims(dims)
+        self._nodes: dict[tuple[Signature, Hashable], Cost] = {}
+
+    @property
+    @abstractmethod
+    def key(self) -> str:
+        """Everything that its numbers depend on."""
+
+    @abstractmethod
+    def time(self, sig: Signature, context: Hashable, load: Work) -> tuple[int, int]:
+        """Return time in picoseconds and number of kernels of a node that does ``load``.
+
+        Raises:
+            CostError: it can't be costed.
+        """
+
+    @property
+    def dims(self) -> dict[str, int]:
+        """Values of dimension symbols that were given."""
+        return dict(self._dims.given)
+
+    @property
+    def unbound(self) -> tuple[str, ...]:
+        """Dimension symbols that were costed by default so far."""
+        return self._dims.unbound
+
+    def node(self, sig: Signature, context: Hashable = None) -> Cost:
+        """Return the cost of a node; zero for a constant's, which is folded, and for a view."""
+        cost = self._nodes.get((sig, context))
+        if cost is None:
+            cost = self._nodes[sig, context] = FREE if sig.const or sig.op.view else self._cost(sig, context)
+        return cost
+
+    def _cost(self, sig: Signature, context: Hashable) -> Cost:
+        load = work(sig, self._dims)
+        time_ps, kernels = self.time(sig, context, load)
+        return Cost(time_ps, load.flops, load.bytes_moved, kernels)
+
+    def context(self, graph: Graph, node_id: int) -> Hashable:  # noqa: ARG002
+        """Return what the cost of a node depends on besides its signature."""
+        return None
+
+    def graph(self, graph: Graph) -> Cost:
+        """Return the sum over all operators.
+
+        Raises:
+            CostError: an operator can't be costed; the message names its node.
+        """
+        total = FREE
+        for node_id, node in graph.operators():
+            try:
+                total += self.node(node.sig, self.context(graph, node_id))
+            except CostError as error:
+                raise CostError(f"node {node_id}: {error}") from error
+        return total
+
+    def peak_bytes(self, graph: Graph) -> int:
+        """Return the peak of weights and activations; see `taso_gym.cost.memory`."""
+        return peak_bytes(graph, self._dims)
+
+    def __getstate__(self) -> dict[str, object]:
+        """Leave what is memoised behind when pickled: it is found again."""
+        return {**self.__dict__, "_nodes": {}}

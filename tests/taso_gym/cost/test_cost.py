@@ -1,0 +1,69 @@
+"""Contracts that every cost model keeps, and `load`."""
+
+import pickle
+
+import pytest
+from cost_graphs import folded, mlp
+
+from taso_gym.cost import COST_MODELS, Cost, load
+from taso_gym.cost.roofline import RooflineCost
+from taso_gym.cost_model import CostModel
+from taso_gym.errors import OptionError
+
+
+def model(name: str) -> CostModel:
+    """Make a model of the table that runs here."""
+    return load(name)
+
+
+def test_costs_add_and_subtract_by_element() -> None:
+    a, b = Cost(10, 2, 30, 1), Cost(1, 5, 3, 1)
+    assert a + b == Cost(11, 7, 33, 2)
+    assert a - b == Cost(9, -3, 27, 0)
+    assert sum([a, b], Cost()) == a + b
+    assert Cost(1_500_000_000).time_ms == 1.5
+
+
+@pytest.mark.parametrize("name", COST_MODELS)
+def test_costs_are_integers_that_add_up(name: str) -> None:
+    found, graph = model(name), mlp()
+    nodes = [found.node(node.sig, found.context(graph, i)) for i, node in graph.operators()]
+    assert all(type(part) is int and part >= 0 for cost in nodes for part in cost)
+    assert found.graph(graph) == sum(nodes, Cost())
+    assert found.graph(graph).time_ps > 0 and found.peak_bytes(graph) > 0
+
+
+@pytest.mark.parametrize("name", COST_MODELS)
+def test_constants_are_free(name: str) -> None:
+    found, graph = model(name), folded()
+    assert [found.node(n.sig, found.context(graph, i)) == Cost() for i, n in graph.operators()] == [True, False]
+
+
+@pytest.mark.parametrize("name", COST_MODELS)
+def test_a_pickled_model_agrees(name: str) -> None:
+    found = model(name)
+    copy = pickle.loads(pickle.dumps(found))
+    assert (copy.name, copy.key, copy.radius) == (found.name, found.key, found.radius)
+    assert copy.graph(mlp()) == found.graph(mlp())
+
+
+@pytest.mark.parametrize("name", COST_MODELS)
+def test_a_deterministic_model_says_the_same_each_time(name: str) -> None:
+    first, second = model(name), model(name)
+    if first.deterministic:
+        assert first.graph(mlp()) == second.graph(mlp())
+
+
+def test_an_unknown_model_names_the_choices() -> None:
+    with pytest.raises(OptionError, match="expected a cost model among roofline.*, found 'rooflin:h200'"):
+        load("rooflin:h200")
+
+
+def test_an_unknown_option_names_the_choices() -> None:
+    with pytest.raises(OptionError, match="expected no options for roofline, found 'threads'"):
+        load("roofline", threads=2)
+
+
+def test_load_passes_dims_on() -> None:
+    found = load("roofline", dims={"batch": 3})
+    assert isinstance(found, RooflineCost) and found.dims == {"batch": 3}

@@ -1,0 +1,64 @@
+"""Symbols get their given value, or 1 on a leading axis and 128 elsewhere."""
+
+import pytest
+from cost_graphs import symbolic_mlp
+
+from taso_gym.cost.dims import Dims, bind_dims, size_bytes
+from taso_gym.errors import OptionError
+from taso_gym.tensor import Dim, OtherType, TensorType, floor_div, symbol
+
+BATCH, TIME = symbol("batch"), symbol("time")
+
+
+def bound(dims: Dims, *shape: Dim) -> tuple[Dim, ...] | None:
+    """Bind one float tensor."""
+    (found,) = dims.bind([TensorType("float", shape)])
+    assert isinstance(found, TensorType)
+    return found.shape
+
+
+def test_given_values_are_used() -> None:
+    assert bound(Dims({"batch": 2, "time": 3}), BATCH, TIME * 2 + 1) == (2, 7)
+
+
+def test_unbound_symbols_are_costed_by_axis_and_reported() -> None:
+    dims = Dims()
+    assert bound(dims, BATCH, TIME, BATCH * TIME) == (1, 128, 128)
+    assert dims.unbound == ("batch", "time")
+
+
+def test_one_symbol_is_one_number_within_a_signature() -> None:
+    first, second = Dims().bind([TensorType("float", (BATCH, 4)), TensorType("float", (4, BATCH))])
+    assert isinstance(first, TensorType) and first.shape == (1, 4)
+    assert isinstance(second, TensorType) and second.shape == (4, 1)
+
+
+def test_a_rounded_quotient_is_evaluated() -> None:
+    halved = floor_div(TIME - 1, 2)
+    assert bound(Dims({"time": 10}), halved, floor_div(halved * 3 + 1, 4)) == (4, 3)
+
+
+def test_a_symbol_with_a_strange_name_is_a_symbol() -> None:
+    assert bound(Dims({"floor((": 3}), symbol("floor((")) == (3,)
+    assert bound(Dims(), 4, symbol("floor((a b)/2)")) == (4, 128)
+
+
+def test_sizes_are_never_negative() -> None:
+    assert bound(Dims({"time": 1}), TIME - 7) == (0,)
+
+
+@pytest.mark.parametrize("value", [-1, 1.5, True])
+def test_a_value_that_is_no_size_is_refused(value: object) -> None:
+    with pytest.raises(OptionError, match="expected a non-negative integer as dimension 'batch'"):
+        Dims({"batch": value})  # pyright: ignore[reportArgumentType]
+
+
+def test_bind_dims_completes_the_bindings_of_a_graph() -> None:
+    assert bind_dims(symbolic_mlp()) == {"batch": 1}
+    assert bind_dims(symbolic_mlp(), {"batch": 5}) == {"batch": 5}
+
+
+def test_sizes_in_bytes() -> None:
+    assert size_bytes(TensorType("float16", (3, 5))) == 30
+    assert size_bytes(TensorType("int4", (3,))) == 2
+    assert size_bytes(TensorType("float", None)) == size_bytes(OtherType(b"")) == size_bytes(None) == 0
