@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from taso_gym.ops.operator import Attrs, Types, expect, operator
-from taso_gym.ops.shapes import broadcast, shape, tensor
+from taso_gym.ops.modules import Array, ArrayModule
+from taso_gym.ops.operator import Attrs, Types, operator
+from taso_gym.ops.shapes import broadcast, expect, one_dtype, shape
 from taso_gym.tensor import Dim, TensorType, product
-
-Array = Any
 
 
 def matmul_type(types: Types, _attrs: Attrs) -> tuple[TensorType, ...]:
     """Batched matrix product by NumPy's rule (vectors included)."""
     a, b = shape(types, 0), shape(types, 1)
-    expect(bool(a) and bool(b), "expected operands of rank 1 or more, found a scalar")
-    inner = b[-2] if len(b) > 1 else b[0]
-    expect(a[-1] == inner, f"expected equal inner dimensions, found {a[-1]} and {inner}")
-    expect(tensor(types, 0).dtype == tensor(types, 1).dtype, "expected operands of one element type")
+    expect(bool(a) and bool(b), "operands of rank 1 or more", "a scalar")
+    inner = b[-2:][0]
+    expect(a[-1] == inner, "equal inner dimensions", f"{a[-1]} and {inner}")
     rows, columns = (a[-2:-1] if len(a) > 1 else ()), (b[-1:] if len(b) > 1 else ())
-    return (TensorType(tensor(types, 0).dtype, broadcast(a[:-2], b[:-2]) + rows + columns),)
+    return (TensorType(one_dtype(types), broadcast(a[:-2], b[:-2]) + rows + columns),)
 
 
 def matmul_flops(types: Types, outputs: tuple[TensorType, ...], _attrs: Attrs) -> Dim:
@@ -28,6 +24,6 @@ def matmul_flops(types: Types, outputs: tuple[TensorType, ...], _attrs: Attrs) -
 
 
 @operator("MatMul", since=1, infer=matmul_type, flops=matmul_flops)
-def matmul(xp: Any, a: Array, b: Array) -> Array:
+def matmul(xp: ArrayModule, a: Array, b: Array) -> Array:
     """a @ b."""
     return xp.matmul(a, b)

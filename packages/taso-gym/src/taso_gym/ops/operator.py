@@ -9,9 +9,12 @@ are keywords too; ``inputs_as_attrs`` says at which input, and from which opset 
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+
+import numpy as np
 
 from taso_gym.errors import TypeInferenceError
 from taso_gym.tensor import Dim, TensorType, product
@@ -21,6 +24,7 @@ Attrs = Mapping[str, Any]
 Types = Sequence[TensorType | None]
 Infer = Callable[[Types, Attrs], tuple[TensorType, ...]]
 Normalize = Callable[[dict[str, Any], Types], dict[str, Any]]
+Export = Callable[[dict[str, Any], Types, tuple[TensorType, ...], int], dict[str, Any]]
 Work = Callable[[Types, tuple[TensorType, ...], Attrs], Dim]
 
 
@@ -32,17 +36,23 @@ class Operator:
         domain: ONNX domain, "" for ai.onnx.
         name: ONNX op type.
         since: first opset of ``domain`` in which the body's meaning holds; in older files the node is opaque.
-        body: ``body(xp, *inputs, **attributes)`` returns an array or a tuple of them; None where only types are known.
+        body: ``body(xp, *inputs, **attributes)`` returns an array or a tuple of them; its attributes are normalised.
+            None where only types are known.
         infer: output types from input types and normalised attributes; raises `TypeInferenceError`. Its results'
             ``const`` is overwritten by `taso_gym.graph.signature`.
         normalize: brings attributes to one form per meaning (defaults filled in, axes non-negative, "auto_pad" as
-            explicit pads), so that equal operators have equal signatures.
-        flops: floating-point operations, from input types, output types and attributes.
+            explicit pads, floats rounded to float32 and written shortest: 1e-05), so that equal operators have equal
+            signatures; raises `TypeInferenceError`.
+        export: ``export(attrs, input types, output types, opset)`` turns normalised attributes into those of a file,
+            where the two differ; None where an attribute is left out.
+        flops: floating-point operations, from input types, output types and attributes; a multiply-add is two.
         defaults: ONNX default of each attribute, read off the body's keywords.
         min_inputs, max_inputs: operands; ``max_inputs`` is None for a variadic operator.
         inputs_as_attrs: keyword -> (ONNX input index, opset from which on it is an input).
         commutative: the first two operands may be swapped.
         view: moves no data at run time (Reshape, Squeeze, …).
+
+    The bodies of operators of known type only (``body`` None) still name their inputs and attributes.
     """
 
     domain: str
@@ -51,6 +61,7 @@ class Operator:
     body: Callable[..., Any] | None
     infer: Infer
     normalize: Normalize
+    export: Export
     flops: Work
     defaults: Mapping[str, Any]
     min_inputs: int
@@ -81,32 +92,47 @@ def operator(
     since: int = 1,
     domain: str = "",
     normalize: Normalize | None = None,
+    export: Export | None = None,
     flops: Work | None = None,
     inputs_as_attrs: Mapping[str, tuple[int, int]] | None = None,
     commutative: bool = False,
     view: bool = False,
+    types_only: bool = False,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Enter the decorated body into `OPERATORS`; see `Operator` for the arguments.
 
-    The number of operands and the attribute defaults are read off the body's signature.
+    The number of operands and the attribute defaults are read off the body's signature; an attribute without a default
+    must be given. With ``types_only`` the body serves for that alone and is never run.
     """
+    taken_from_inputs = inputs_as_attrs or {}
 
-    def enter(body: Callable[..., Any], types_only: bool = False) -> Callable[..., Any]:
+    def enter(body: Callable[..., Any]) -> Callable[..., Any]:
         parameters = list(inspect.signature(body).parameters.values())[1:]
         inputs = [p for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
         variadic = any(p.kind is p.VAR_POSITIONAL for p in parameters)
+        attributes = {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY}
+        defaults = {k: None if v is inspect.Parameter.empty else v for k, v in attributes.items()}
+        required = frozenset(k for k, v in attributes.items() if v is inspect.Parameter.empty)
+
+        def complete(attrs: dict[str, Any], types: Types) -> dict[str, Any]:
+            if missing := sorted(k for k in required if attrs.get(k) is None):
+                raise TypeInferenceError(f"expected the attribute {missing[0]!r} of {name}, found none")
+            tidied = {k: v if k in taken_from_inputs else tidy(k, v, defaults[k]) for k, v in attrs.items()}
+            return normalize(tidied, types) if normalize else tidied
+
         OPERATORS[domain, name] = Operator(
             domain,
             name,
             since,
             None if types_only else body,
             infer,
-            normalize or keep_attrs,
+            complete,
+            export or keep_attrs,
             flops or one_per_element,
-            {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY},
+            defaults,
             sum(p.default is p.empty for p in inputs),
             None if variadic else len(inputs),
-            inputs_as_attrs or {},
+            taken_from_inputs,
             commutative,
             view,
         )
@@ -115,8 +141,31 @@ def operator(
     return enter
 
 
-def keep_attrs(attrs: dict[str, Any], _types: Types) -> dict[str, Any]:
-    """Return attributes that already have one form per meaning."""
+def tidy(name: str, value: Any, default: Any) -> Any:
+    """Return an attribute's value in the one form that signatures hold.
+
+    Raises:
+        TypeInferenceError: a value of another type than the default's.
+    """
+    if isinstance(value, bool):
+        value = int(value)
+    if isinstance(default, float) and isinstance(value, int):
+        value = float(value)
+    if default is not None and value is not None and not isinstance(value, type(default)):
+        raise TypeInferenceError(f"expected {name} of type {type(default).__name__}, found {value!r}")
+    return shortest(value) if isinstance(value, float) else value
+
+
+def shortest(value: float, dtype: Any = np.float32) -> float:
+    """Return the number with the fewest decimal digits that rounds to the same ``dtype`` as ``value`` does.
+
+    A file holds 9.99999974737875e-06 where its author wrote 1e-05; both become 1e-05, so that a rule may say 1e-05.
+    """
+    return float(str(dtype(value))) if math.isfinite(value) else value
+
+
+def keep_attrs(attrs: dict[str, Any], _in: Types, _out: tuple[TensorType, ...], _opset: int) -> dict[str, Any]:
+    """Return attributes that a file holds as they are."""
     return attrs
 
 
@@ -128,9 +177,3 @@ def one_per_element(_inputs: Types, outputs: tuple[TensorType, ...], _attrs: Att
 def no_work(_inputs: Types, _outputs: tuple[TensorType, ...], _attrs: Attrs) -> Dim:
     """No floating-point operation: data is only moved."""
     return 0
-
-
-def expect(condition: bool, message: str) -> None:
-    """Raise `TypeInferenceError` unless ``condition`` is shown."""
-    if not condition:
-        raise TypeInferenceError(message)

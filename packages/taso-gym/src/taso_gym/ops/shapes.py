@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from taso_gym.errors import TypeInferenceError
-from taso_gym.ops.operator import Attrs, Types
-from taso_gym.tensor import Dim, Shape, TensorType
+from taso_gym.ops.operator import Attrs, Normalize, Types, Work
+from taso_gym.tensor import FLOATS, Dim, Shape, TensorType, product
 
 
 def tensor(types: Types, index: int) -> TensorType:
     """Return the type of an input that must be there."""
-    t = types[index]
+    t = types[index] if index < len(types) else None
     if t is None:
         raise TypeInferenceError(f"expected a tensor as input {index}, found none")
     return t
+
+
+def optional(types: Types, index: int) -> TensorType | None:
+    """Return the type of an input that may be absent."""
+    return types[index] if index < len(types) else None
 
 
 def shape(types: Types, index: int) -> Shape:
@@ -22,6 +28,20 @@ def shape(types: Types, index: int) -> Shape:
     found = tensor(types, index).shape
     assert found is not None
     return found
+
+
+def one_dtype(types: Types) -> str:
+    """Return the element type that all operands share."""
+    present = [t for t in types if t is not None]
+    for t in present:
+        expect(t.dtype == present[0].dtype, "operands of one element type", f"{present[0]} and {t}")
+    return present[0].dtype
+
+
+def expect(condition: bool, wanted: str, found: object) -> None:
+    """Raise `TypeInferenceError` unless ``condition`` is shown."""
+    if not condition:
+        raise TypeInferenceError(f"expected {wanted}, found {found}")
 
 
 def broadcast(a: Shape, b: Shape) -> Shape:
@@ -40,19 +60,33 @@ def broadcast_dim(x: Dim, y: Dim) -> Dim:
     raise TypeInferenceError(f"expected dimensions that broadcast, found {x} and {y}")
 
 
+def broadcasts_to(a: Shape, target: Shape) -> None:
+    """Raise `TypeInferenceError` unless a tensor of shape ``a`` broadcasts to ``target`` without enlarging it."""
+    expect(broadcast(a, target) == target, f"a shape that broadcasts to {target}", a)
+
+
 def elementwise(types: Types, _attrs: Attrs) -> tuple[TensorType, ...]:
     """One output of the operands' element type and broadcast shape."""
-    present = [t for t in types if t is not None]
     result: Shape = ()
-    for t in present:
-        if t.dtype != present[0].dtype:
-            raise TypeInferenceError(f"expected operands of one element type, found {present[0]} and {t}")
-        result = broadcast(result, t.shape or ())
-    return (TensorType(present[0].dtype, result),)
+    for t in types:
+        if t is not None:
+            result = broadcast(result, t.shape or ())
+    return (TensorType(one_dtype(types), result),)
+
+
+def truth(types: Types, attrs: Attrs) -> tuple[TensorType, ...]:
+    """One output of truth values, of the operands' broadcast shape."""
+    return (elementwise(types, attrs)[0]._replace(dtype="bool"),)
 
 
 def same_as_first(types: Types, _attrs: Attrs) -> tuple[TensorType, ...]:
     """One output of the first input's type."""
+    return (tensor(types, 0),)
+
+
+def float_as_first(types: Types, _attrs: Attrs) -> tuple[TensorType, ...]:
+    """One output of the first input's type, which is a floating one."""
+    expect(tensor(types, 0).dtype in FLOATS, "a floating-point tensor", tensor(types, 0))
     return (tensor(types, 0),)
 
 
@@ -66,6 +100,47 @@ def axis_of(axis: int, rank: int) -> int:
 def axes_of(axes: Sequence[int], rank: int) -> tuple[int, ...]:
     """Return non-negative axes in ascending order, each once."""
     found = tuple(sorted(axis_of(a, rank) for a in axes))
-    if len(set(found)) != len(found):
-        raise TypeInferenceError(f"expected each axis once, found {tuple(axes)}")
+    expect(len(set(found)) == len(found), "each axis once", tuple(axes))
     return found
+
+
+def with_axis(attrs: dict[str, Any], types: Types) -> dict[str, Any]:
+    """Normalise ``axis``, which counts the first input's axes."""
+    return attrs | {"axis": axis_of(attrs["axis"], len(shape(types, 0)))}
+
+
+def dropping(*names: str) -> Normalize:
+    """Return a normaliser that leaves attributes out which don't change an output."""
+    return lambda attrs, _types: {k: v for k, v in attrs.items() if k not in names}
+
+
+def then(*steps: Normalize) -> Normalize:
+    """Return a normaliser that applies others in order."""
+
+    def normalize(attrs: dict[str, Any], types: Types) -> dict[str, Any]:
+        for step in steps:
+            attrs = step(attrs, types)
+        return attrs
+
+    return normalize
+
+
+def per_element(count: int) -> Work:
+    """Return the work of ``count`` operations per element of the first output.
+
+    Counted as onnx cost models do: each addition, multiplication, division, comparison or function call is one.
+    """
+
+    def work(_inputs: Types, outputs: tuple[TensorType, ...], _attrs: Attrs) -> Dim:
+        return product(outputs[0].shape or ()) * count
+
+    return work
+
+
+def per_input_element(count: int) -> Work:
+    """Return the work of ``count`` operations per element of the first input."""
+
+    def work(inputs: Types, _outputs: tuple[TensorType, ...], _attrs: Attrs) -> Dim:
+        return product(shape(inputs, 0)) * count
+
+    return work
