@@ -88,7 +88,7 @@ def optimize(
 
     Args:
         model: a graph, or the path of an ONNX file.
-        search: a row of `taso_gym.search.SEARCHES`; ``options`` are handed to it.
+        search: a row of `taso_gym.search.SEARCHES`.
         rules: name or path of a rule set, or the set itself.
         cost: a row of `taso_gym.cost.COST_MODELS`.
         budget: seconds, or a `Budget`.
@@ -98,6 +98,7 @@ def optimize(
         portable: leave out rules with operators beyond the ONNX standard.
         on_progress: called after every step of the search.
         checkpoint: file to write now and then, and to go on from.
+        **options: handed to the search (``alpha=1.0``, ``width=16``).
 
     Raises:
         TasoError: the model, the rules or an option are not what they have to be.

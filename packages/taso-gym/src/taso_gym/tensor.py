@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from onnx import TensorProto, helper
@@ -46,6 +46,9 @@ class Poly:
     def __rsub__(self, other: int) -> Dim:
         return self * -1 + other
 
+    def __floordiv__(self, other: int) -> Dim:
+        return floor_div(self, other)
+
     def __neg__(self) -> Dim:
         return self * -1
 
@@ -71,9 +74,13 @@ class Poly:
         for monomial, coefficient in self.terms:
             term: Dim = coefficient
             for name in monomial:
-                term = term * dims.get(name, symbol(name))
+                term = term * _bind_symbol(name, dims)
             total = total + term
         return total
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle with what the rounded quotients in it stand for."""
+        return _restored, (self.terms, {s: _QUOTIENTS[s] for s in self.symbols if s in _QUOTIENTS})
 
 
 Dim = int | Poly
@@ -131,7 +138,29 @@ def floor_div(a: Dim, b: int) -> Dim:
     if isinstance(a, int):
         return a // b
     exact = exact_div(a, b)
-    return symbol(f"floor(({a})/{b})") if exact is None else exact
+    if exact is not None:
+        return exact
+    name = f"floor(({a})/{b})"
+    _QUOTIENTS[name] = (a, b)
+    return symbol(name)
+
+
+_QUOTIENTS: dict[str, tuple[Poly, int]] = {}
+"""Symbol of a rounded quotient -> dividend and divisor."""
+
+
+def _bind_symbol(name: str, dims: Mapping[str, int]) -> Dim:
+    if name in dims:
+        return dims[name]
+    if name not in _QUOTIENTS:
+        return symbol(name)
+    dividend, divisor = _QUOTIENTS[name]
+    return floor_div(dividend.bind(dims), divisor)
+
+
+def _restored(terms: tuple[tuple[Monomial, int], ...], quotients: Mapping[str, tuple[Poly, int]]) -> Poly:
+    _QUOTIENTS.update(quotients)
+    return Poly(terms)
 
 
 def product(dims: Iterable[Dim]) -> Dim:

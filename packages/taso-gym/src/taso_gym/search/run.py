@@ -118,7 +118,7 @@ def run(
 
 @contextmanager
 def _interruptible() -> Iterator[Callable[[], bool]]:
-    """Turn Ctrl-C into a question that is asked between steps, so that no step is cut in two; a second one is raised."""
+    """Turn Ctrl-C into a question asked between steps, so that no step is cut in two; a second one is raised."""
     if threading.current_thread() is not threading.main_thread():
         yield lambda: False
         return
