@@ -42,7 +42,7 @@ def test_constants_are_free(name: str) -> None:
 @pytest.mark.parametrize("name", COST_MODELS)
 def test_a_pickled_model_agrees(name: str) -> None:
     found = model(name)
-    copy = pickle.loads(pickle.dumps(found))
+    copy = pickle.loads(pickle.dumps(found))  # noqa: S301
     assert (copy.name, copy.key, copy.radius) == (found.name, found.key, found.radius)
     assert copy.graph(mlp()) == found.graph(mlp())
 
@@ -55,7 +55,7 @@ def test_a_deterministic_model_says_the_same_each_time(name: str) -> None:
 
 
 def test_an_unknown_model_names_the_choices() -> None:
-    with pytest.raises(OptionError, match="expected a cost model among roofline.*, found 'rooflin:h200'"):
+    with pytest.raises(OptionError, match=r"expected a cost model among roofline.*, found 'rooflin:h200'"):
         load("rooflin:h200")
 
 

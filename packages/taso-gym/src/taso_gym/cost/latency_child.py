@@ -1,0 +1,112 @@
+"""Times one model in onnxruntime, in a process of its own; `taso_gym.cost.measure` starts it and talks to it.
+
+A script, run by its path: it imports nothing of the package, so that it starts fast. It reads lines of JSON from
+standard input and answers each with one line on standard output: first the settings, then one line per round.
+It ends when its input does.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+LEVELS = {"none": "ORT_DISABLE_ALL", "basic": "ORT_ENABLE_BASIC", "extended": "ORT_ENABLE_EXTENDED"}
+LEADING, OTHER = 1, 128
+
+
+def main() -> None:
+    """Answer standard input line by line; an error is an answer too."""
+    requests = (json.loads(line) for line in sys.stdin)
+    try:
+        for answer in serve(next(requests), requests):
+            sys.stdout.write(json.dumps(answer) + "\n")
+            sys.stdout.flush()
+    except Exception as error:
+        sys.stdout.write(json.dumps({"error": f"{type(error).__name__}: {error}"}) + "\n")
+
+
+def serve(settings: Mapping[str, Any], requests: Iterator[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Load the model that ``settings`` names, then yield the times in nanoseconds of each round of runs."""
+    session = open_session(settings)
+    rng = np.random.default_rng(settings["seed"])
+    binding = session.io_binding()
+    device = "cuda" if settings["provider"] == "CUDAExecutionProvider" else "cpu"
+    kept = [bind_input(binding, e, draw(e, settings["dims"], rng), device) for e in session.get_inputs()]
+    for entry in session.get_outputs():
+        binding.bind_output(entry.name, device)
+    clock = time.thread_time_ns if settings["threads"] == 1 and device == "cpu" else time.perf_counter_ns
+    yield {"ready": True}
+    for request in requests:
+        times: list[int] = []
+        for _ in range(request["runs"]):
+            start = clock()
+            session.run_with_iobinding(binding)
+            times.append(clock() - start)
+        yield {"times": times}
+    kept.clear()  # the binding doesn't keep its inputs alive: until here
+
+
+def open_session(settings: Mapping[str, Any]) -> Any:
+    """Return a session on the wanted provider; never on another one."""
+    ort: Any = import_module("onnxruntime")
+    options = ort.SessionOptions()
+    options.intra_op_num_threads = settings["threads"]
+    options.inter_op_num_threads = 1
+    options.log_severity_level = 3
+    options.add_session_config_entry("session.force_spinning_stop", "1")  # models that wait don't burn a core
+    options.graph_optimization_level = getattr(
+        ort.GraphOptimizationLevel, LEVELS.get(settings["level"], "ORT_ENABLE_ALL")
+    )
+    session = ort.InferenceSession(
+        settings["model"],
+        options,
+        providers=[settings["provider"]],
+        disabled_optimizers=list(settings["disabled"]) or None,
+    )
+    found = session.get_providers()[0]
+    if found != settings["provider"]:
+        raise RuntimeError(f"expected the provider {settings['provider']}, found {found}")
+    return session
+
+
+def bind_input(binding: Any, entry: Any, value: NDArray[Any], device: str) -> Any:
+    """Put an input onto the device once, so that runs don't copy it."""
+    ort: Any = import_module("onnxruntime")
+    if "string" in entry.type:
+        binding.bind_cpu_input(entry.name, value)
+        return value
+    placed = ort.OrtValue.ortvalue_from_numpy(value, device)
+    binding.bind_ortvalue_input(entry.name, placed)
+    return placed
+
+
+def draw(entry: Any, dims: Mapping[str, int], rng: np.random.Generator) -> NDArray[Any]:
+    """Return a value for a session's input: normal floats, else 0 and 1, which serve as token ids and masks."""
+    kind = entry.type.removeprefix("tensor(").removesuffix(")")
+    shape = sizes(entry.shape, dims)
+    if kind in ("float", "double", "float16"):
+        return rng.standard_normal(shape).astype({"float": "f4", "double": "f8", "float16": "f2"}[kind])
+    if kind == "string":
+        return np.full(shape, "a", object)
+    if kind.startswith(("int", "uint")) and kind.removeprefix("u") in ("int8", "int16", "int32", "int64"):
+        return rng.integers(0, 2, shape).astype(kind)
+    if kind == "bool":
+        return rng.integers(0, 2, shape).astype(bool)
+    raise TypeError(f"expected a tensor as input {entry.name!r}, found {entry.type}")
+
+
+def sizes(shape: Sequence[int | str | None], dims: Mapping[str, int]) -> list[int]:
+    """Return a size for each dimension: its own, the given one of its symbol, else 1 (leading axis) or 128."""
+    defaults = [OTHER if axis else LEADING for axis in range(len(shape))]
+    return [d if isinstance(d, int) else dims.get(str(d), n) for d, n in zip(shape, defaults, strict=True)]
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,98 @@
+"""What a measurement of whole models says, and how sure it is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+MIN_GAIN = 0.02
+"""A smaller gain is reported as none: fresh sessions of one model differ by up to 1.6 %."""
+
+RESAMPLES = 2000
+
+
+class Speedup(NamedTuple):
+    """How many times faster than the first model, with the bounds of the bootstrap's 95 % interval."""
+
+    ratio: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return f"{self.ratio:.3f}x [{self.low:.3f}, {self.high:.3f}]"
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """End-to-end latency of several models, measured in interleaved rounds.
+
+    Attributes:
+        rounds: name -> (sessions, rounds) time in milliseconds of each round; the first name is the reference.
+        threads: intra-op threads.
+        provider: execution provider.
+        estimator: what a round's time is.
+    """
+
+    rounds: dict[str, NDArray[np.float64]]
+    threads: int
+    provider: str
+    estimator: str
+
+    @property
+    def reference(self) -> str:
+        """Name of the model that the others are compared with."""
+        return next(iter(self.rounds))
+
+    def time_ms(self, name: str) -> float:
+        """Return the latency of a model: median over rounds of thread-CPU medians, or minimum of wall minima."""
+        return float(self._summary(self.rounds[name].reshape(-1)))
+
+    def speedup(self, name: str) -> Speedup:
+        """Return how many times faster than the reference a model is."""
+        base, other = self.rounds[self.reference], self.rounds[name]
+        rng = np.random.default_rng(0)
+        sessions, rounds = base.shape
+        samples = np.empty(RESAMPLES)
+        for i in range(RESAMPLES):  # rounds are drawn within their session: the pairs stay pairs
+            drawn = rng.integers(0, rounds, (sessions, rounds))
+            samples[i] = self._ratio(np.take_along_axis(base, drawn, 1), np.take_along_axis(other, drawn, 1))
+        low, high = np.quantile(samples, [0.025, 0.975])
+        return Speedup(self._ratio(base, other), float(low), float(high))
+
+    def gain(self, name: str) -> float:
+        """Return the part of the reference's time that a model saves; 0 where it is less than 2 % or in doubt.
+
+        In doubt: the interval holds 1, or some session alone shows no gain.
+        """
+        found = self.speedup(name)
+        base, other = self.rounds[self.reference], self.rounds[name]
+        each = [self._ratio(b[None], o[None]) for b, o in zip(base, other, strict=True)]
+        saved = 1 - 1 / found.ratio
+        return saved if saved >= MIN_GAIN and found.low > 1 and min(each) > 1 else 0.0
+
+    @property
+    def unstable(self) -> tuple[str, ...]:
+        """Models whose first and second half of the rounds differ by over 2 %: the machine was busy."""
+        found: list[str] = []
+        for name, rounds in self.rounds.items():
+            half = rounds.shape[1] // 2
+            if half:
+                first = self._summary(rounds[:, :half].reshape(-1))
+                second = self._summary(rounds[:, half:].reshape(-1))
+                if abs(first / second - 1) > MIN_GAIN:
+                    found.append(name)
+        return tuple(found)
+
+    def _summary(self, rounds: NDArray[np.float64]) -> np.float64:
+        return np.median(rounds) if self.estimator == THREAD_CPU else np.min(rounds)
+
+    def _ratio(self, base: NDArray[np.float64], other: NDArray[np.float64]) -> float:
+        if self.estimator == THREAD_CPU:
+            return float(np.median(base / other))
+        return float(np.min(base) / np.min(other))
+
+
+THREAD_CPU, WALL = "median of thread-CPU time", "minimum of wall time"

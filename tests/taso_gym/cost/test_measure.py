@@ -1,0 +1,102 @@
+"""Whole models in fresh processes: real ones, and every way that a child can fail."""
+
+import sys
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper
+
+from taso_gym.cost import measure as measure_module
+from taso_gym.cost.measure import SessionSettings, measure
+from taso_gym.errors import CostError, MissingPackageError, OptionError
+
+pytest.importorskip("onnxruntime")
+
+
+def write_chain(path: Path, products: int, rows: int | str = 64, columns: int = 64) -> Path:
+    """Write a model of so many products of a matrix with itself."""
+    values = ["x", *(f"v{i}" for i in range(1, products)), "y"]
+    nodes = [helper.make_node("MatMul", [a, "x"], [b]) for a, b in pairwise(values)]
+    types = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [rows, columns]) for name in "xy"]
+    graph = helper.make_graph(nodes, "chain", types[:1], types[1:])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=10), path)
+    return path
+
+
+def test_more_work_takes_longer(tmp_path: Path) -> None:
+    done: list[tuple[int, int]] = []
+    models = {"three": write_chain(tmp_path / "a.onnx", 3), "one": write_chain(tmp_path / "b.onnx", 1)}
+    found = measure(models, rounds=3, progress=lambda *at: done.append(at))
+    assert found.estimator == "median of thread-CPU time" and found.reference == "three"
+    assert found.rounds["one"].shape == (2, 3)
+    assert 1.5 < found.speedup("one").ratio < 6
+    assert found.speedup("one").low > 1 and found.gain("one") > 0.3
+    assert found.gain("three") == 0.0
+    assert done == [(i, 6) for i in range(1, 7)]
+
+
+def test_several_threads_are_timed_by_the_wall(tmp_path: Path) -> None:
+    found = measure({"model": write_chain(tmp_path / "a.onnx", 1)}, threads=2, sessions=1, rounds=2)
+    assert found.estimator == "minimum of wall time"
+    assert found.time_ms("model") == found.rounds["model"].min() > 0
+
+
+def test_symbols_are_bound(tmp_path: Path) -> None:
+    model = write_chain(tmp_path / "a.onnx", 1, rows="n")
+    fast, slow = (measure({"m": model}, dims={"n": n}, sessions=1, rounds=1) for n in (64, 64))
+    assert fast.time_ms("m") > 0 and slow.time_ms("m") > 0
+    with pytest.raises(CostError, match="expected m to run, found"):
+        measure({"m": model}, dims={"n": 63}, sessions=1, rounds=1)
+
+
+def test_a_file_that_is_no_model_is_one_line(tmp_path: Path) -> None:
+    broken = tmp_path / "broken.onnx"
+    broken.write_bytes(b"not a model")
+    with pytest.raises(CostError, match="expected broken to run, found InvalidProtobuf") as caught:
+        measure({"broken": broken})
+    assert "\n" not in str(caught.value)
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(CostError, match=r"expected a model file, found nothing at .*none.onnx"):
+        measure({"m": tmp_path / "none.onnx"})
+
+
+def test_a_missing_provider_is_an_error_and_no_fall_back(tmp_path: Path) -> None:
+    with pytest.raises(CostError, match=r"expected .* the provider CUDAExecutionProvider, found"):
+        measure({"m": write_chain(tmp_path / "a.onnx", 1)}, provider="cuda")
+
+
+@pytest.mark.parametrize("code", ["import time; time.sleep(60)", "import os; os.kill(os.getpid(), 9)", "print(1/0)"])
+def test_a_child_that_hangs_or_dies_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str) -> None:
+    child = tmp_path / "child.py"
+    child.write_text(code)
+    monkeypatch.setattr(measure_module, "CHILD", child)
+    with pytest.raises(CostError, match=r"expected m to (answer within 2 s|run, found that its process ended)"):
+        measure({"m": write_chain(tmp_path / "a.onnx", 1)}, timeout_s=2)
+
+
+def test_a_missing_package_names_the_extras(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    with pytest.raises(MissingPackageError, match=r"taso-gym\[cpu\]' or pip install 'taso-gym\[gpu\]"):
+        measure({"m": write_chain(tmp_path / "a.onnx", 1)})
+
+
+@pytest.mark.parametrize("options", [{"sessions": 0}, {"rounds": 0}, {"threads": 0}, {"provider": "tpu"}])
+def test_options_are_checked(tmp_path: Path, options: dict[str, object]) -> None:
+    with pytest.raises(OptionError, match="expected"):
+        measure({"m": tmp_path / "a.onnx"}, **options)  # pyright: ignore[reportArgumentType]
+
+
+def test_an_unknown_level_names_the_choices() -> None:
+    with pytest.raises(OptionError, match="expected an optimisation level among none, basic, extended, all"):
+        SessionSettings(level="most")
+
+
+def test_settings_reach_the_session(tmp_path: Path) -> None:
+    model = write_chain(tmp_path / "a.onnx", 1)
+    settings = {"m": SessionSettings("basic", ("MatMulAddFusion",))}
+    assert np.all(measure({"m": model}, settings=settings, sessions=1, rounds=1).rounds["m"] > 0)

@@ -1,0 +1,42 @@
+"""Ratios, intervals and the 2 % threshold, on made-up rounds."""
+
+import numpy as np
+import pytest
+
+from taso_gym.cost.measurement import THREAD_CPU, WALL, Measurement
+
+
+def rounds(time_ms: float, spread: float = 0.001, sessions: int = 2) -> np.ndarray:
+    """Draw rounds around a time."""
+    return time_ms * (1 + np.random.default_rng(int(time_ms * 1e6)).normal(0, spread, (sessions, 12)))
+
+
+@pytest.mark.parametrize("estimator", [THREAD_CPU, WALL])
+def test_a_clear_gain(estimator: str) -> None:
+    found = Measurement({"old": rounds(1.2), "new": rounds(1.0)}, 1, "cpu", estimator)
+    ratio, low, high = found.speedup("new")
+    assert low <= ratio <= high and ratio == pytest.approx(1.2, rel=0.01) and high - low < 0.02
+    assert found.gain("new") == pytest.approx(1 / 6, rel=0.05)
+
+
+def test_a_gain_below_two_percent_is_none() -> None:
+    assert Measurement({"old": rounds(1.015), "new": rounds(1.0)}, 1, "cpu", THREAD_CPU).gain("new") == 0.0
+
+
+def test_a_gain_that_one_session_denies_is_none() -> None:
+    old = np.stack([np.full(12, 1.2), np.full(12, 0.99)])
+    assert Measurement({"old": old, "new": np.ones((2, 12))}, 1, "cpu", THREAD_CPU).gain("new") == 0.0
+
+
+def test_a_loss_is_no_gain() -> None:
+    assert Measurement({"old": rounds(1.0), "new": rounds(1.5)}, 1, "cpu", THREAD_CPU).gain("new") == 0.0
+
+
+def test_halves_that_differ_are_flagged() -> None:
+    drift = np.concatenate([np.full((2, 6), 1.0), np.full((2, 6), 1.05)], axis=1)
+    assert Measurement({"old": rounds(1.0), "new": drift}, 2, "cpu", WALL).unstable == ("new",)
+
+
+def test_a_speedup_is_written_for_people() -> None:
+    found = Measurement({"old": np.full((2, 4), 2.0), "new": np.ones((2, 4))}, 1, "cpu", THREAD_CPU)
+    assert str(found.speedup("new")) == "2.000x [2.000, 2.000]"
