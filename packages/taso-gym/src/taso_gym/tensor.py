@@ -68,6 +68,15 @@ class Poly:
         """The symbols that occur in it."""
         return frozenset(s for m, _ in self.terms for s in m)
 
+    @property
+    def free_symbols(self) -> frozenset[str]:
+        """The symbols that its value depends on: for a rounded quotient, those of its dividend and divisor."""
+        found = set[str]()
+        for name in self.symbols:
+            inner = [d for d in _QUOTIENTS.get(name, ()) if isinstance(d, Poly)]
+            found.update(*(d.free_symbols for d in inner)) if inner else found.add(name)
+        return frozenset(found)
+
     def bind(self, dims: Mapping[str, int]) -> Dim:
         """Replace the symbols in ``dims`` by their values."""
         total: Dim = 0
@@ -133,19 +142,19 @@ def exact_div(a: Dim, b: Dim) -> Dim | None:
     return _collect(quotient)
 
 
-def floor_div(a: Dim, b: int) -> Dim:
+def floor_div(a: Dim, b: Dim) -> Dim:
     """Return floor(a / b); where it isn't exact over symbols, a symbol named by the expression itself."""
-    if isinstance(a, int):
+    if isinstance(a, int) and isinstance(b, int):
         return a // b
     exact = exact_div(a, b)
     if exact is not None:
         return exact
-    name = f"floor(({a})/{b})"
+    name = f"floor(({a})/{b if isinstance(b, int) else f'({b})'})"
     _QUOTIENTS[name] = (a, b)
     return symbol(name)
 
 
-_QUOTIENTS: dict[str, tuple[Poly, int]] = {}
+_QUOTIENTS: dict[str, tuple[Dim, Dim]] = {}
 """Symbol of a rounded quotient -> dividend and divisor."""
 
 
@@ -155,10 +164,10 @@ def _bind_symbol(name: str, dims: Mapping[str, int]) -> Dim:
     if name not in _QUOTIENTS:
         return symbol(name)
     dividend, divisor = _QUOTIENTS[name]
-    return floor_div(dividend.bind(dims), divisor)
+    return floor_div(bind(dividend, dims), bind(divisor, dims))
 
 
-def _restored(terms: tuple[tuple[Monomial, int], ...], quotients: Mapping[str, tuple[Poly, int]]) -> Poly:
+def _restored(terms: tuple[tuple[Monomial, int], ...], quotients: Mapping[str, tuple[Dim, Dim]]) -> Poly:
     _QUOTIENTS.update(quotients)
     return Poly(terms)
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import ast
-import operator
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, cast
 
@@ -17,21 +15,15 @@ if TYPE_CHECKING:
 LEADING, OTHER = 1, 128
 """Value of an unbound symbol on the leading axis (a batch) and on any other (a sequence)."""
 
-_ARITHMETIC: dict[type[ast.AST], Callable[[int, int], int]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.Div: lambda a, b: a // b,  # occurs only as floor((…)/n)
-}
-
 
 def bind_dims(graph: Graph, given: Mapping[str, int] | None = None) -> dict[str, int]:
-    """Return a value for every symbol of the graph inputs' shapes: the given one, else 1 or 128.
+    """Return a value for every symbol of the graph inputs' shapes.
 
-    The first axis that a symbol occurs on decides: 1 on a leading axis, 128 on any other.
+    It is the given one, else the one that the graph was loaded with, else 1 where the symbol first occurs on a leading
+    axis and 128 where it first occurs on another.
     """
     types = [graph.type_of(value) for value in graph.info.inputs]
-    return {**_defaults(types), **(given or {})}
+    return {**_defaults(types), **graph.info.dims, **(given or {})}
 
 
 class Dims:
@@ -80,42 +72,16 @@ class Dims:
         return value
 
     def _static(self, t: TensorType, values: Mapping[str, int]) -> TensorType:
-        if t.shape is None:
-            return t
-        return t._replace(shape=tuple(self._value(d, values) for d in t.shape))
+        return t._replace(shape=None if t.shape is None else tuple(self._value(d, values) for d in t.shape))
 
     def _value(self, dim: Dim, values: Mapping[str, int]) -> int:
         if isinstance(dim, int):
             return dim
-        total = 0
-        for monomial, coefficient in dim.terms:
-            for name in monomial:
-                coefficient *= self._symbol(name, values)
-            total += coefficient
-        return max(total, 0)
-
-    def _symbol(self, name: str, values: Mapping[str, int]) -> int:
-        if name in self.given:
-            return self.given[name]
-        if tree := _derived(name):
-            return self._evaluate(tree, values)
-        self._unbound.add(name)
-        return values.get(name, OTHER)
-
-    def _evaluate(self, tree: ast.expr, values: Mapping[str, int]) -> int:
-        match tree:
-            case ast.Constant(value=int(value)):
-                return value
-            case ast.Name(id=name):
-                return self._symbol(name, values)
-            case ast.UnaryOp(operand=operand):
-                return -self._evaluate(operand, values)
-            case ast.BinOp(left=left, op=op, right=right):
-                return _ARITHMETIC[type(op)](self._evaluate(left, values), self._evaluate(right, values))
-            case ast.Call(args=[argument]):
-                return self._evaluate(argument, values)
-            case _:
-                raise AssertionError(f"{ast.dump(tree)} is no dimension")
+        free = dim.free_symbols
+        self._unbound |= free - self.given.keys()
+        found = dim.bind({**dict.fromkeys(free, OTHER), **values})
+        assert isinstance(found, int), f"{dim} isn't bound by {values}"
+        return max(found, 0)
 
 
 def size_bytes(t: ValueType | None) -> int:
@@ -136,28 +102,6 @@ def _defaults(types: Iterable[ValueType | None]) -> dict[str, int]:
     found: dict[str, int] = {}
     for t in types:
         for axis, dim in enumerate((t.shape or ()) if isinstance(t, TensorType) else ()):
-            for name in sorted(dim.symbols) if isinstance(dim, Poly) else ():
+            for name in dim.free_symbols if isinstance(dim, Poly) else ():
                 found.setdefault(name, OTHER if axis else LEADING)
     return found
-
-
-@cache
-def _derived(name: str) -> ast.expr | None:
-    """Return the expression that a symbol is named by (`taso_gym.tensor.floor_div`), or None for a plain symbol."""
-    if not name.startswith("floor("):
-        return None
-    try:
-        tree = ast.parse(name, mode="eval").body
-    except SyntaxError:
-        return None
-    return tree if all(_is_arithmetic(node) for node in ast.walk(tree)) else None
-
-
-def _is_arithmetic(node: ast.AST) -> bool:
-    match node:
-        case ast.Constant(value=value):
-            return isinstance(value, int)
-        case ast.Call(func=ast.Name(id="floor"), args=[_]) | ast.UnaryOp(op=ast.USub()):
-            return True
-        case _:
-            return isinstance(node, (ast.Name, ast.BinOp, ast.expr_context, ast.USub, *_ARITHMETIC))
