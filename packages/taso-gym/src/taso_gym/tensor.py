@@ -180,6 +180,14 @@ def product(dims: Iterable[Dim]) -> Dim:
     return total
 
 
+def total(dims: Iterable[Dim]) -> Dim:
+    """Return the sum of dimensions; 0 for none."""
+    result: Dim = 0
+    for dim in dims:
+        result = result + dim
+    return result
+
+
 class TensorType(NamedTuple):
     """Type of a tensor value.
 

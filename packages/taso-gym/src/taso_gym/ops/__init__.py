@@ -1,8 +1,19 @@
 """The operators: one decorated function each, one file per family."""
 
-from taso_gym.ops import activations, elementwise, linear
+from taso_gym.ops import (
+    activations,
+    convolution,
+    elementwise,
+    linear,
+    movement,
+    normalization,
+    pooling,
+    reduction,
+    reshaping,
+)
 from taso_gym.ops.evaluate import evaluate
-from taso_gym.ops.modules import FLOAT64, NUMPY, ArrayModule, NumpyModule
+from taso_gym.ops.floating import FLOAT64, NUMPY, NumpyModule
+from taso_gym.ops.modules import ArrayModule
 from taso_gym.ops.operator import MICROSOFT, OPERATORS, PREFIXES, Operator, operator
 
 __all__ = [
@@ -15,8 +26,14 @@ __all__ = [
     "NumpyModule",
     "Operator",
     "activations",
+    "convolution",
     "elementwise",
     "evaluate",
     "linear",
+    "movement",
+    "normalization",
     "operator",
+    "pooling",
+    "reduction",
+    "reshaping",
 ]

@@ -8,7 +8,8 @@ from typing import Any, cast
 import numpy as np
 
 from taso_gym.errors import ModelError
-from taso_gym.ops.modules import NUMPY, Array, ArrayModule
+from taso_gym.ops.floating import NUMPY
+from taso_gym.ops.modules import Array, ArrayModule
 from taso_gym.ops.operator import Attrs, Operator
 from taso_gym.tensor import bind
 

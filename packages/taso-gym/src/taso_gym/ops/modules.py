@@ -1,25 +1,20 @@
-"""Array modules: what the body of an operator may compute with, and the floating-point ones.
+"""Array modules: what the body of an operator may compute with.
 
 A body is written over an `ArrayModule` ``xp`` and runs on whatever it stands for. It may use ``+ - * /`` and unary
 minus between arrays, or an array and a Python number; ``.shape``; basic indexing (integers, slices, ``None``, ``...``);
 and the methods of `ArrayModule`. It must not look at elements: a branch may depend on shapes and attributes only.
 
-`NumpyModule` serves NumPy, its float64 form (the reference of all checks) and CuPy. `taso_gym.ops.modular` has integers
-modulo a prime. A module over object arrays of terms (z3) derives from `NumpyModule` and overrides ``asarray``,
-``constant``, ``function``, ``power``, ``less``, ``equal``, the three ``logical_``, ``where``, ``extreme`` and ``cast``.
+`taso_gym.ops.floating` has NumPy, its float64 form (the reference of all checks) and CuPy, `taso_gym.ops.modular` has
+integers modulo a prime. A module over object arrays of terms (z3) derives from ``NumpyModule`` and overrides
+``asarray``, ``constant``, ``function``, ``power``, ``less``, ``equal``, the three ``logical_``, ``where``, ``extreme``,
+``reduce`` and ``cast``.
 """
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any
-
-import numpy as np
-
-from taso_gym.errors import MissingPackageError
-from taso_gym.tensor import FLOATS, numpy_dtype
 
 Array = Any
 """An array of some module; it has ``shape``, basic indexing and ``+ - * /`` with arrays and Python numbers."""
@@ -43,7 +38,7 @@ class ArrayModule(ABC):
 
     @abstractmethod
     def constant(self, value: float | int, like: Array, /) -> Array:
-        """Return a scalar of the element type of ``like``; infinities are allowed."""
+        """Return a scalar of the element type of ``like``; an infinity is the extreme value of an integer type."""
 
     @abstractmethod
     def function(self, name: str, x: Array) -> Array:
@@ -171,154 +166,3 @@ class ArrayModule(ABC):
     @abstractmethod
     def take(self, x: Array, indices: Array, axis: int) -> Array:
         """Elements of ``x`` at ``indices`` (negative ones count from the end) along an axis."""
-
-
-def _vectorized_erf(x: Any) -> Any:
-    return np.vectorize(math.erf, otypes=[np.float64])(x) if x.size else x
-
-
-class NumpyModule(ArrayModule):
-    """Arrays of NumPy, or of a library with its interface; element types are kept.
-
-    Args:
-        namespace: ``numpy`` or ``cupy``.
-        erf: the error function on its arrays; its result is converted to the type of the argument.
-        float64: convert floating-point values to float64 on entry and in casts.
-    """
-
-    def __init__(self, namespace: Any = np, erf: Any = _vectorized_erf, *, float64: bool = False) -> None:
-        self.np, self._erf, self._float64 = namespace, erf, float64
-
-    def asarray(self, values: Array) -> Array:
-        """Return NumPy values as an array of this module."""
-        values = np.asarray(values)
-        is_float = values.dtype.kind in "fV" or values.dtype.name == "bfloat16"
-        return self.np.asarray(values.astype(np.float64) if self._float64 and is_float else values)
-
-    def to_numpy(self, x: Array) -> Any:
-        """Return an array of this module as a NumPy array."""
-        return x.get() if hasattr(x, "get") else np.asarray(x)
-
-    def constant(self, value: float | int, like: Array, /) -> Array:
-        """Return a scalar of the element type of ``like``."""
-        return self.np.asarray(value, dtype=like.dtype)
-
-    def function(self, name: str, x: Array) -> Array:
-        """Apply a function of one number to each element."""
-        apply = self._erf if name == "erf" else getattr(self.np, name)
-        return self.np.asarray(apply(x)).astype(x.dtype, copy=False)
-
-    def logaddexp(self, a: Array, b: Array) -> Array:
-        """log(e**a + e**b), without overflow."""
-        return self.np.logaddexp(a, b)
-
-    def shift_max(self, x: Array, axis: int, /) -> Array:
-        """Return ``x`` minus its maximum along ``axis``."""
-        return x - self.np.max(x, axis=axis, keepdims=True)
-
-    def power(self, a: Array, b: Array) -> Array:
-        """a**b, in the element type of ``a``."""
-        return self.np.power(a, b).astype(a.dtype, copy=False)
-
-    def divide(self, a: Array, b: Array) -> Array:
-        """a / b; for integer types truncated towards zero."""
-        if a.dtype.kind not in "iu":
-            return a / b
-        quotient = self.np.abs(a) // self.np.abs(b)
-        return self.np.where((a < 0) != (b < 0), -quotient, quotient).astype(a.dtype, copy=False)
-
-    def extreme(self, name: str, xs: Sequence[Array]) -> Array:
-        """Element-wise "max" or "min"."""
-        apply = getattr(self.np, name + "imum")
-        result = xs[0]
-        for x in xs[1:]:
-            result = apply(result, x)
-        return result
-
-    def equal(self, a: Array, b: Array) -> Array:
-        """Truth of a == b."""
-        return self.np.equal(a, b)
-
-    def less(self, a: Array, b: Array) -> Array:
-        """Truth of a < b."""
-        return self.np.less(a, b)
-
-    def logical_and(self, a: Array, b: Array) -> Array:
-        """Truth of a and b."""
-        return self.np.logical_and(a, b)
-
-    def logical_or(self, a: Array, b: Array) -> Array:
-        """Truth of a or b."""
-        return self.np.logical_or(a, b)
-
-    def logical_not(self, a: Array) -> Array:
-        """Truth of not a."""
-        return self.np.logical_not(a)
-
-    def where(self, condition: Array, a: Array, b: Array) -> Array:
-        """Elements of ``a`` where ``condition`` holds, else of ``b``."""
-        return self.np.where(condition, a, b)
-
-    def cast(self, x: Array, dtype: str) -> Array:
-        """Convert to an ONNX element type."""
-        return x.astype(np.float64 if self._float64 and dtype in FLOATS else numpy_dtype(dtype))
-
-    def matmul(self, a: Array, b: Array) -> Array:
-        """Batched matrix product."""
-        return self.np.matmul(a, b)
-
-    def einsum(self, equation: str, *xs: Array) -> Array:
-        """Sum of products."""
-        return self.np.einsum(equation, *xs, optimize=len(xs) > 2)
-
-    def reduce(self, name: str, x: Array, axes: Sequence[int], keepdims: bool) -> Array:
-        """Reduce by "sum", "prod", "max" or "min"."""
-        if not axes:
-            return x
-        same_type = {"dtype": x.dtype} if name in ("sum", "prod") else {}
-        return getattr(self.np, name)(x, axis=tuple(axes), keepdims=keepdims, **same_type)
-
-    def concatenate(self, xs: Sequence[Array], axis: int) -> Array:
-        """Join along an axis."""
-        return self.np.concatenate(xs, axis=axis)
-
-    def transpose(self, x: Array, perm: Sequence[int]) -> Array:
-        """Permute the axes."""
-        return self.np.transpose(x, perm)
-
-    def reshape(self, x: Array, shape: Sequence[int]) -> Array:
-        """Give the elements another shape."""
-        return self.np.reshape(x, tuple(shape))
-
-    def broadcast_to(self, x: Array, shape: Sequence[int]) -> Array:
-        """Repeat along axes of size 1 and new leading axes."""
-        return self.np.broadcast_to(x, tuple(shape))
-
-    def pad(self, x: Array, widths: Sequence[tuple[int, int]], value: float | int = 0, mode: str = "constant") -> Array:
-        """Pad each axis before and after."""
-        fill = {"constant_values": self.constant(value, x)} if mode == "constant" else {}
-        return self.np.pad(x, list(widths), mode, **fill) if widths else x
-
-    def take(self, x: Array, indices: Array, axis: int) -> Array:
-        """Elements at ``indices`` along an axis."""
-        return self.np.take(x, indices, axis=axis)
-
-
-NUMPY = NumpyModule()
-"""NumPy in the element types of the operands."""
-FLOAT64 = NumpyModule(float64=True)
-"""NumPy in float64: the reference that results are compared with."""
-
-
-def cupy_module() -> NumpyModule:
-    """Return the array module of CuPy.
-
-    Raises:
-        MissingPackageError: CuPy isn't installed.
-    """
-    try:
-        import cupy  # pyright: ignore[reportMissingImports]
-        from cupyx.scipy.special import erf  # pyright: ignore[reportMissingImports, reportUnknownVariableType]
-    except ImportError as error:
-        raise MissingPackageError("expected CuPy, found none: pip install 'taso-gym[gpu]'") from error
-    return NumpyModule(cupy, erf)

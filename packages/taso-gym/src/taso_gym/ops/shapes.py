@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from taso_gym.errors import TypeInferenceError
-from taso_gym.ops.operator import Attrs, Normalize, Types, Work
-from taso_gym.tensor import FLOATS, Dim, Shape, TensorType, product
+from taso_gym.ops.operator import Attrs, Types, Work
+from taso_gym.tensor import FLOATS, Dim, Shape, TensorType, exact_div, product
 
 
 def tensor(types: Types, index: int) -> TensorType:
@@ -104,25 +104,17 @@ def axes_of(axes: Sequence[int], rank: int) -> tuple[int, ...]:
     return found
 
 
+def exact_groups(dim: Dim, groups: int) -> Dim:
+    """Return the size of each of ``groups`` equal parts."""
+    part = exact_div(dim, groups)
+    if part is None:
+        raise TypeInferenceError(f"expected a size that divides into {groups} equal parts, found {dim}")
+    return part
+
+
 def with_axis(attrs: dict[str, Any], types: Types) -> dict[str, Any]:
     """Normalise ``axis``, which counts the first input's axes."""
     return attrs | {"axis": axis_of(attrs["axis"], len(shape(types, 0)))}
-
-
-def dropping(*names: str) -> Normalize:
-    """Return a normaliser that leaves attributes out which don't change an output."""
-    return lambda attrs, _types: {k: v for k, v in attrs.items() if k not in names}
-
-
-def then(*steps: Normalize) -> Normalize:
-    """Return a normaliser that applies others in order."""
-
-    def normalize(attrs: dict[str, Any], types: Types) -> dict[str, Any]:
-        for step in steps:
-            attrs = step(attrs, types)
-        return attrs
-
-    return normalize
 
 
 def per_element(count: int) -> Work:

@@ -1,0 +1,128 @@
+"""Convolutions."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from taso_gym.errors import TypeInferenceError
+from taso_gym.ops.modules import Array, ArrayModule
+from taso_gym.ops.operator import Attrs, Types, operator
+from taso_gym.ops.shapes import exact_groups, expect, one_dtype, optional, shape
+from taso_gym.ops.windows import counts_of, pad_widths, patches, window_attrs, window_counts
+from taso_gym.tensor import Dim, TensorType, product
+
+
+def conv_attrs(attrs: dict[str, Any], types: Types) -> dict[str, Any]:
+    """Write the window out; ``kernel_shape`` is the weight's and is left out."""
+    x, w = shape(types, 0), shape(types, 1)
+    expect(len(x) >= 3 and len(w) == len(x), "data and weight of one rank, 3 or more", f"ranks {len(x)} and {len(w)}")
+    given = attrs["kernel_shape"]
+    expect(given is None or tuple(given) == w[2:], f"the weight's kernel_shape {w[2:]}", given)
+    return window_attrs({k: v for k, v in attrs.items() if k != "kernel_shape"}, x[2:], w[2:])
+
+
+def conv_type(types: Types, attrs: Attrs) -> tuple[TensorType, ...]:
+    """(batch, output channels, windows on each axis)."""
+    x, w, group = shape(types, 0), shape(types, 1), attrs["group"]
+    expect(w[1] * group == x[1], f"{w[1]} * {group} input channels", x[1])
+    exact_groups(w[0], group)
+    if optional(types, 2):
+        expect(shape(types, 2) == (w[0],), f"a bias of shape {(w[0],)}", shape(types, 2))
+    return (TensorType(one_dtype(types), (x[0], w[0], *window_counts(x[2:], w[2:], attrs))),)
+
+
+def conv_flops(types: Types, outputs: tuple[TensorType, ...], _attrs: Attrs) -> Dim:
+    """Two per term of each sum, padding counted as data; one per element for the bias."""
+    terms = product(shape(types, 1)[1:])
+    return product(outputs[0].shape or ()) * (terms * 2 + (optional(types, 2) is not None))
+
+
+@operator("Conv", since=1, infer=conv_type, normalize=conv_attrs, flops=conv_flops)
+def conv(
+    xp: ArrayModule,
+    x: Array,
+    w: Array,
+    b: Array | None = None,
+    *,
+    auto_pad: str = "NOTSET",
+    dilations: tuple[int, ...] | None = None,
+    group: int = 1,
+    kernel_shape: tuple[int, ...] | None = None,
+    pads: tuple[int, ...] | None = None,
+    strides: tuple[int, ...] | None = None,
+) -> Array:
+    """For each offset in the window, a matrix product over the channels of a group; their sum."""
+    assert pads is not None and strides is not None and dilations is not None
+    attrs = {"pads": pads, "strides": strides, "dilations": dilations}
+    kernel, n, m = tuple(w.shape[2:]), x.shape[0], w.shape[0]
+    counts = counts_of(x, kernel, attrs)
+    points = math.prod(counts)
+    padded = xp.pad(x, pad_widths(pads, len(x.shape)))
+    weights = xp.reshape(w, (group, m // group, w.shape[1], *kernel))
+    total = None
+    for offset, patch in patches(padded, kernel, strides, dilations, counts):
+        columns = xp.reshape(patch, (n, group, w.shape[1], points))
+        term = xp.matmul(weights[(..., *offset)], columns)
+        total = term if total is None else total + term
+    result = xp.reshape(total, (n, m, *counts))
+    return result if b is None else result + per_channel(xp, b, len(x.shape))
+
+
+def per_channel(xp: ArrayModule, values: Array, rank: int) -> Array:
+    """Return values per channel in a form that broadcasts along axis 1 of a tensor of this rank."""
+    return xp.reshape(values, (values.shape[0],) + (1,) * (rank - 2))
+
+
+def conv_transpose_attrs(attrs: dict[str, Any], types: Types) -> dict[str, Any]:
+    """Write the window out; forms in which the pads follow from the output's shape aren't modelled."""
+    x, w = shape(types, 0), shape(types, 1)
+    if attrs["output_shape"] is not None or attrs["auto_pad"] not in ("NOTSET", "VALID"):
+        raise TypeInferenceError("expected ConvTranspose with explicit pads, found output_shape or auto_pad")
+    expect(len(x) >= 3 and len(w) == len(x), "data and weight of one rank, 3 or more", f"ranks {len(x)} and {len(w)}")
+    kept = {k: v for k, v in attrs.items() if k not in ("kernel_shape", "output_shape")}
+    extra = tuple(attrs["output_padding"] or (0,) * (len(x) - 2))
+    return window_attrs(kept, x[2:], w[2:]) | {"output_padding": extra}
+
+
+def conv_transpose_type(types: Types, attrs: Attrs) -> tuple[TensorType, ...]:
+    """(batch, output channels, stride (in - 1) + reach of the kernel + output padding - pads)."""
+    x, w = shape(types, 0), shape(types, 1)
+    expect(w[0] == x[1], f"{w[0]} input channels", x[1])
+    rank, spatial = len(x) - 2, list[Dim]()
+    for i in range(rank):
+        reach = (w[2 + i] - 1) * attrs["dilations"][i] + 1
+        pads = attrs["pads"][i] + attrs["pads"][rank + i]
+        spatial.append((x[2 + i] - 1) * attrs["strides"][i] + reach + attrs["output_padding"][i] - pads)
+    return (TensorType(one_dtype(types), (x[0], w[1] * attrs["group"], *spatial)),)
+
+
+def conv_transpose_flops(types: Types, _outputs: tuple[TensorType, ...], _attrs: Attrs) -> Dim:
+    """Two per input element and weight that it meets."""
+    return product(shape(types, 0)) * product(shape(types, 1)[1:]) * 2
+
+
+@operator(
+    "ConvTranspose",
+    since=1,
+    infer=conv_transpose_type,
+    normalize=conv_transpose_attrs,
+    flops=conv_transpose_flops,
+    types_only=True,
+)
+def conv_transpose(
+    xp: ArrayModule,
+    x: Array,
+    w: Array,
+    b: Array | None = None,
+    *,
+    auto_pad: str = "NOTSET",
+    dilations: tuple[int, ...] | None = None,
+    group: int = 1,
+    kernel_shape: tuple[int, ...] | None = None,
+    output_padding: tuple[int, ...] | None = None,
+    output_shape: tuple[int, ...] | None = None,
+    pads: tuple[int, ...] | None = None,
+    strides: tuple[int, ...] | None = None,
+) -> Array:
+    """Transposed convolution: only its types are known."""
