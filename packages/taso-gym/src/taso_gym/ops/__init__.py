@@ -10,6 +10,7 @@ from taso_gym.ops import (
     pooling,
     reduction,
     reshaping,
+    resizing,
 )
 from taso_gym.ops.evaluate import evaluate
 from taso_gym.ops.floating import FLOAT64, NUMPY, NumpyModule
@@ -36,4 +37,5 @@ __all__ = [
     "pooling",
     "reduction",
     "reshaping",
+    "resizing",
 ]

@@ -22,6 +22,12 @@ def conv_attrs(attrs: dict[str, Any], types: Types) -> dict[str, Any]:
     return window_attrs({k: v for k, v in attrs.items() if k != "kernel_shape"}, x[2:], w[2:])
 
 
+def export_conv(attrs: dict[str, Any], types: Types, _out: tuple[TensorType, ...], _opset: int) -> dict[str, Any]:
+    """Some readers want ``kernel_shape`` stated."""
+    kernel = shape(types, 1)[2:]
+    return attrs | {"kernel_shape": kernel if all(isinstance(k, int) for k in kernel) else None}
+
+
 def conv_type(types: Types, attrs: Attrs) -> tuple[TensorType, ...]:
     """(batch, output channels, windows on each axis)."""
     x, w, group = shape(types, 0), shape(types, 1), attrs["group"]
@@ -38,7 +44,7 @@ def conv_flops(types: Types, outputs: tuple[TensorType, ...], _attrs: Attrs) -> 
     return product(outputs[0].shape or ()) * (terms * 2 + (optional(types, 2) is not None))
 
 
-@operator("Conv", since=1, infer=conv_type, normalize=conv_attrs, flops=conv_flops)
+@operator("Conv", since=1, infer=conv_type, normalize=conv_attrs, export=export_conv, flops=conv_flops)
 def conv(
     xp: ArrayModule,
     x: Array,
@@ -57,15 +63,15 @@ def conv(
     attrs = {"pads": pads, "strides": strides, "dilations": dilations}
     kernel, n, m = tuple(w.shape[2:]), x.shape[0], w.shape[0]
     counts = counts_of(x, kernel, attrs)
-    points = math.prod(counts)
     padded = xp.pad(x, pad_widths(pads, len(x.shape)))
     weights = xp.reshape(w, (group, m // group, w.shape[1], *kernel))
-    total = None
+    total, spatial = None, ()
     for offset, patch in patches(padded, kernel, strides, dilations, counts):
-        columns = xp.reshape(patch, (n, group, w.shape[1], points))
+        spatial = patch.shape[2:]
+        columns = xp.reshape(patch, (n, group, w.shape[1], math.prod(spatial)))
         term = xp.matmul(weights[(..., *offset)], columns)
         total = term if total is None else total + term
-    result = xp.reshape(total, (n, m, *counts))
+    result = xp.reshape(total, (n, m, *spatial))
     return result if b is None else result + per_channel(xp, b, len(x.shape))
 
 
@@ -107,6 +113,7 @@ def conv_transpose_flops(types: Types, _outputs: tuple[TensorType, ...], _attrs:
     since=1,
     infer=conv_transpose_type,
     normalize=conv_transpose_attrs,
+    export=export_conv,
     flops=conv_transpose_flops,
     types_only=True,
 )

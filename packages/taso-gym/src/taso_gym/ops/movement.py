@@ -177,7 +177,8 @@ def transpose_attrs(attrs: dict[str, Any], types: Types) -> dict[str, Any]:
 
 def transpose_type(types: Types, attrs: Attrs) -> tuple[TensorType, ...]:
     """Permuted sizes."""
-    return (TensorType(tensor(types, 0).dtype, tuple(shape(types, 0)[i] for i in attrs["perm"])),)
+    perm: tuple[int, ...] = attrs["perm"]
+    return (TensorType(tensor(types, 0).dtype, tuple(shape(types, 0)[i] for i in perm)),)
 
 
 @operator("Transpose", since=1, infer=transpose_type, normalize=transpose_attrs, flops=no_work)
@@ -220,8 +221,8 @@ def pad_type(types: Types, attrs: Attrs) -> tuple[TensorType, ...]:
     pads: tuple[int, ...] = attrs["pads"]
     result: Shape = tuple(d + (pads[i] + pads[len(dims) + i]) for i, d in enumerate(dims))
     expect(all(not isinstance(d, int) or d >= 0 for d in result), "sizes of 0 or more", result)
-    cut = [i for i, d in enumerate(dims) if min(pads[i], pads[len(dims) + i]) < 0 and not isinstance(d, int)]
-    expect(not cut, "a static size where pads are negative", dims)
+    cut: Shape = tuple(d for i, d in enumerate(dims) if min(pads[i], pads[len(dims) + i]) < 0)
+    expect(all(isinstance(d, int) for d in cut), "a static size where pads are negative", dims)
     return (TensorType(tensor(types, 0).dtype, result),)
 
 

@@ -43,6 +43,11 @@ def pool_type(types: Types, attrs: Attrs) -> tuple[TensorType, ...]:
     return (TensorType(tensor(types, 0).dtype, x[:2] + window_counts(x[2:], kernel, attrs)),)
 
 
+def export_pool(attrs: dict[str, Any], _in: Types, _out: tuple[TensorType, ...], _opset: int) -> dict[str, Any]:
+    """Dilations of 1 are the default; older opsets don't have the attribute."""
+    return attrs | {"dilations": None if set(attrs["dilations"]) <= {1} else attrs["dilations"]}
+
+
 def pool_flops(_types: Types, outputs: tuple[TensorType, ...], attrs: Attrs) -> Dim:
     """One per element of each window."""
     return product(outputs[0].shape or ()) * math.prod(attrs["kernel_shape"])
@@ -51,14 +56,14 @@ def pool_flops(_types: Types, outputs: tuple[TensorType, ...], attrs: Attrs) -> 
 def window_pads(x: Array, counts: tuple[int, ...], attrs: Attrs) -> list[tuple[int, int]]:
     """Return the pads of every axis, with what the last window of ``ceil_mode`` overhangs besides."""
     widths = pad_widths(attrs["pads"], len(x.shape))
-    for i, k in enumerate(attrs["kernel_shape"]):
+    for i, k in enumerate(attrs["kernel_shape"] if attrs["ceil_mode"] else ()):
         before, after = widths[2 + i]
         end = (counts[i] - 1) * attrs["strides"][i] + (k - 1) * attrs["dilations"][i] + 1
         widths[2 + i] = (before, max(after, end - x.shape[2 + i] - before))
     return widths
 
 
-@operator("MaxPool", since=1, infer=pool_type, normalize=pool_attrs, flops=pool_flops)
+@operator("MaxPool", since=1, infer=pool_type, normalize=pool_attrs, export=export_pool, flops=pool_flops)
 def max_pool(
     xp: ArrayModule,
     x: Array,
@@ -80,7 +85,7 @@ def max_pool(
     return xp.maximum(*(patch for _, patch in patches(padded, kernel_shape, strides, dilations, counts)))
 
 
-@operator("AveragePool", since=7, infer=pool_type, normalize=average_pool_attrs, flops=pool_flops)
+@operator("AveragePool", since=7, infer=pool_type, normalize=average_pool_attrs, export=export_pool, flops=pool_flops)
 def average_pool(
     xp: ArrayModule,
     x: Array,

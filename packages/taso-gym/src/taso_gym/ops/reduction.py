@@ -8,6 +8,7 @@ from typing import Any
 
 from taso_gym.ops.modules import Array, ArrayModule
 from taso_gym.ops.operator import Attrs, Types, operator
+from taso_gym.ops.reshaping import export_axes
 from taso_gym.ops.shapes import axes_of, expect, per_input_element, shape, tensor
 from taso_gym.tensor import TensorType
 
@@ -32,11 +33,6 @@ def reduce_type(types: Types, attrs: Attrs) -> tuple[TensorType, ...]:
         if attrs["keepdims"] or i not in attrs["axes"]
     ]
     return (TensorType(tensor(types, 0).dtype, tuple(kept)),)
-
-
-def export_axes(attrs: dict[str, Any], _in: Types, _out: tuple[TensorType, ...], _opset: int) -> dict[str, Any]:
-    """A scalar has no axes to name."""
-    return attrs | {"axes": attrs["axes"] or None}
 
 
 def reduction(name: str, axes_opset: int = OTHER_AXES, flops: int = 1) -> Callable[[Callable[..., Any]], Any]:

@@ -108,7 +108,7 @@ def flatten(xp: ArrayModule, x: Array, *, axis: int = 1) -> Array:
 def squeeze_attrs(attrs: dict[str, Any], types: Types) -> dict[str, Any]:
     """Name the axes: by default all of size 1."""
     dims = shape(types, 0)
-    if attrs["axes"] is None:
+    if not attrs["axes"]:
         expect(tensor(types, 0).is_static, "static sizes, or axes", dims)
         return {"axes": tuple(i for i, d in enumerate(dims) if d == 1)}
     return {"axes": axes_of(attrs["axes"], len(dims))}
@@ -117,9 +117,15 @@ def squeeze_attrs(attrs: dict[str, Any], types: Types) -> dict[str, Any]:
 def squeeze_type(types: Types, attrs: Attrs) -> tuple[TensorType, ...]:
     """Without the axes, which have size 1."""
     dims = shape(types, 0)
-    expect(all(dims[a] == 1 for a in attrs["axes"]), f"size 1 at the axes {attrs['axes']}", dims)
-    kept = tuple(d for i, d in enumerate(dims) if i not in attrs["axes"])
+    axes: tuple[int, ...] = attrs["axes"]
+    expect(all(dims[a] == 1 for a in axes), f"size 1 at the axes {axes}", dims)
+    kept = tuple(d for i, d in enumerate(dims) if i not in axes)
     return (TensorType(tensor(types, 0).dtype, kept),)
+
+
+def export_axes(attrs: dict[str, Any], _in: Types, _out: tuple[TensorType, ...], _opset: int) -> dict[str, Any]:
+    """No axes are left out: in a file they'd mean all."""
+    return attrs | {"axes": attrs["axes"] or None}
 
 
 @operator(
@@ -127,6 +133,7 @@ def squeeze_type(types: Types, attrs: Attrs) -> tuple[TensorType, ...]:
     since=1,
     infer=squeeze_type,
     normalize=squeeze_attrs,
+    export=export_axes,
     flops=no_work,
     inputs_as_attrs={"axes": (1, 13)},
     view=True,

@@ -1,0 +1,77 @@
+"""Resize: types only."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from taso_gym.errors import TypeInferenceError
+from taso_gym.ops.modules import Array, ArrayModule
+from taso_gym.ops.operator import Attrs, Types, operator
+from taso_gym.ops.shapes import axis_of, expect, per_element, shape, tensor
+from taso_gym.tensor import Dim, TensorType
+
+
+def resize_attrs(attrs: dict[str, Any], types: Types) -> dict[str, Any]:
+    """State scales or sizes of all axes; a region of interest and a kept aspect ratio aren't modelled."""
+    dims = shape(types, 0)
+    expect(
+        attrs["coordinate_transformation_mode"] != "tf_crop_and_resize", "a resize of the whole", "tf_crop_and_resize"
+    )
+    expect(attrs["keep_aspect_ratio_policy"] == "stretch", "policy 'stretch'", attrs["keep_aspect_ratio_policy"])
+    axes = [axis_of(a, len(dims)) for a in (range(len(dims)) if attrs["axes"] is None else attrs["axes"])]
+    scales, sizes = attrs["scales"] or None, attrs["sizes"] or None
+    given = scales if sizes is None else sizes
+    expect(given is not None and len(given) == len(axes), f"scales or sizes of {len(axes)} axes", given)
+    full: list[Any] = [1.0] * len(dims) if sizes is None else list(dims)
+    for axis, value in zip(axes, given or (), strict=True):
+        full[axis] = value
+    expect(all(isinstance(v, int | float) for v in full), "a static size of each axis that stays", full)
+    kept = {k: v for k, v in attrs.items() if k not in ("axes", "roi", "keep_aspect_ratio_policy")}
+    return kept | {"scales": tuple(full) if sizes is None else None, "sizes": None if sizes is None else tuple(full)}
+
+
+def resize_type(types: Types, attrs: Attrs) -> tuple[TensorType, ...]:
+    """The sizes, or floor(size * scale)."""
+    if attrs["sizes"] is not None:
+        return (TensorType(tensor(types, 0).dtype, attrs["sizes"]),)
+    scaled = tuple(scale_dim(d, s) for d, s in zip(shape(types, 0), attrs["scales"], strict=True))
+    return (TensorType(tensor(types, 0).dtype, scaled),)
+
+
+def scale_dim(size: Dim, scale: float) -> Dim:
+    """Return floor(size * scale); over symbols for an integral scale only."""
+    if isinstance(size, int):
+        return math.floor(size * scale)
+    if scale != int(scale):
+        raise TypeInferenceError(f"expected an integral scale of a symbolic size, found {scale} of {size}")
+    return size * int(scale)
+
+
+@operator(
+    "Resize",
+    since=13,
+    infer=resize_type,
+    normalize=resize_attrs,
+    flops=per_element(8),
+    inputs_as_attrs={"roi": (1, 13), "scales": (2, 13), "sizes": (3, 13)},
+    types_only=True,
+)
+def resize(
+    xp: ArrayModule,
+    x: Array,
+    *,
+    roi: tuple[float, ...] | None = None,
+    scales: tuple[float, ...] | None = None,
+    sizes: tuple[int, ...] | None = None,
+    antialias: int = 0,
+    axes: tuple[int, ...] | None = None,
+    coordinate_transformation_mode: str = "half_pixel",
+    cubic_coeff_a: float = -0.75,
+    exclude_outside: int = 0,
+    extrapolation_value: float = 0.0,
+    keep_aspect_ratio_policy: str = "stretch",
+    mode: str = "nearest",
+    nearest_mode: str = "round_prefer_floor",
+) -> Array:
+    """Interpolate to another size: only its types are known."""
