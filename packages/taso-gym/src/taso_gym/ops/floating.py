@@ -56,8 +56,9 @@ class NumpyModule(ArrayModule):
         return self.np.logaddexp(a, b)
 
     def shift_max(self, x: Array, axis: int, /) -> Array:
-        """Return ``x`` minus its maximum along ``axis``."""
-        return x - self.np.max(x, axis=axis, keepdims=True)
+        """Return ``x`` minus its maximum along ``axis``; -inf stays where all are."""
+        largest = self.np.max(x, axis=axis, keepdims=True)
+        return x - self.np.where(largest == -math.inf, self.constant(0, x), largest)
 
     def power(self, a: Array, b: Array) -> Array:
         """a**b, in the element type of ``a``."""
@@ -69,6 +70,10 @@ class NumpyModule(ArrayModule):
             return a / b
         quotient = self.np.abs(a) // self.np.abs(b)
         return self.np.where((a < 0) != (b < 0), -quotient, quotient).astype(a.dtype, copy=False)
+
+    def ratio(self, a: Array, b: Array) -> Array:
+        """a / b, and 0 where both are 0."""
+        return a / self.np.where((a == 0) & (b == 0), self.constant(1, b), b)
 
     def extreme(self, name: str, xs: Sequence[Array]) -> Array:
         """Element-wise "max" or "min"."""

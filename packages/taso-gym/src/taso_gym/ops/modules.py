@@ -87,6 +87,10 @@ class ArrayModule(ABC):
     def divide(self, a: Array, b: Array) -> Array:
         """a / b; for integer types truncated towards zero."""
 
+    def ratio(self, a: Array, b: Array) -> Array:
+        """a / b, and 0 where both are 0; in exact modules simply a / b."""
+        return a / b
+
     @abstractmethod
     def extreme(self, name: str, xs: Sequence[Array]) -> Array:
         """Element-wise "max" or "min" of arrays that broadcast."""

@@ -144,5 +144,4 @@ def lrn(xp: ArrayModule, x: Array, *, size: int, alpha: float = 1e-4, beta: floa
 def lp_normalization(xp: ArrayModule, x: Array, *, axis: int = -1, p: int = 2) -> Array:
     """X / its p-norm along an axis, p = 1 or 2; 0 where the norm is."""
     norm = xp.sum(xp.abs(x), [axis]) if p == 1 else xp.sqrt(xp.sum(x * x, [axis]))
-    zero = xp.constant(0, x)
-    return xp.where(xp.equal(norm, zero), zero, x / norm)
+    return xp.ratio(x, norm)

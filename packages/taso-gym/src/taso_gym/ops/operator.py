@@ -12,7 +12,7 @@ import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -153,6 +153,8 @@ def tidy(name: str, value: Any, default: Any) -> Any:
         value = float(value)
     if default is not None and value is not None and not isinstance(value, type(default)):
         raise TypeInferenceError(f"expected {name} of type {type(default).__name__}, found {value!r}")
+    if isinstance(value, tuple):
+        return tuple(shortest(v) if isinstance(v, float) else v for v in cast("tuple[Any, ...]", value))
     return shortest(value) if isinstance(value, float) else value
 
 
