@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 
@@ -38,14 +38,14 @@ class Call:
 
     Attributes:
         op: key of the operator, ``MatMul`` or ``ms.FusedMatMul``.
-        args: operands in order.
+        args: operands in order; `AllOutputs` stands for as many operands as the inner call has outputs.
         attrs: (name, expression) of the attributes that are written out; the others have their ONNX default,
             unless ``others`` names them.
         others: the ``k`` of ``**k``, or None: all attributes that aren't written out, as one variable.
     """
 
     op: str
-    args: tuple[Term, ...]
+    args: tuple[Root, ...]
     attrs: tuple[tuple[str, Expr], ...] = ()
     others: str | None = None
 
@@ -74,17 +74,18 @@ class Expr:
     """An expression over attributes, shapes and constants: evaluated by `taso_gym.rules.conditions`, never by Python.
 
     Attributes:
-        kind: "number", "string", "list", "name" (an attribute variable or tensor), "field" (``k.group``), "call"
-            (``dim(a, 0)``), or an operator sign such as "+", "==", "and", "in".
+        kind: "number" (booleans too), "string", "none", "list", "name" (an attribute variable, a tensor, or ``opset``),
+            "field" (``k.group``; its argument is the name), "call" (``dim(a, 0)``), "[]" (index), "[:]" (slice with
+            begin and end, "none" where left out), or an operator sign such as "+", "==", "and", "not", "in", "not in".
         value: the number, string, name, field or function name.
         args: operands.
-        column: where it begins in the rule's text, for error messages.
+        column: where it begins in the rule's text, for error messages; not part of its identity.
     """
 
     kind: str
     value: int | float | str | bool | None = None
     args: tuple[Expr, ...] = ()
-    column: int = 0
+    column: int = field(default=0, compare=False)
 
 
 Numerics = Literal["exact", "reassociate", "fast"]

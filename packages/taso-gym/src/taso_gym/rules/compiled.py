@@ -1,0 +1,158 @@
+"""A rule set made ready for matching in graphs of given opsets: labels, plans, and the templates found so far."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from taso_gym.graph import Graph, Node, Weight
+from taso_gym.rules.binding import places_of, value_variables
+from taso_gym.rules.labels import Labels
+from taso_gym.rules.pattern import Pattern, operator_named
+from taso_gym.rules.plan import USE, Branch, Instruction, Planner, merge
+from taso_gym.rules.rule import Rule
+from taso_gym.rules.ruleset import RuleSet, operators_of
+from taso_gym.rules.template import Template, build
+from taso_gym.rules.variants import variants_of
+from taso_gym.signature import Signature
+
+
+@dataclass
+class Most:
+    """The most nodes, and the most inputs of new nodes, that any template found so far adds."""
+
+    nodes: int = 0
+    edges: int = 0
+
+    def note(self, template: Template) -> None:
+        """Take a new template into account."""
+        self.nodes = max(self.nodes, len(template.sigs))
+        self.edges = max(self.edges, sum(map(len, template.inputs)))
+
+
+class Variant:
+    """One order of operands of one rule, with the templates found so far.
+
+    Attributes:
+        rule: number of the rule in its set.
+        number: number of the order among the rule's; what `Match.variant` says.
+        pattern: the pattern to search for.
+    """
+
+    def __init__(
+        self, rule: int, number: int, source: Rule, pattern: Pattern, opsets: Mapping[str, int], most: Most
+    ) -> None:
+        """Make the variant ready for graphs of these opsets; ``most`` learns of its templates."""
+        self.rule, self.number, self.pattern = rule, number, pattern
+        self._source, self._opsets, self._most = source, opsets, most
+        self._places = places_of(pattern)
+        self._single = (
+            tuple((p.node, p.index) for p in self._places) if all(p.tail is None for p in self._places) else None
+        )
+        names = value_variables(source)
+        self._valued = tuple((p.name, p.node, p.index) for p in self._places if p.name in names)
+        self._templates: dict[tuple[object, ...], Template | None] = {}
+
+    def bound(self, records: Sequence[Node]) -> tuple[int, ...]:
+        """Return the values that the variables are bound to, in a row."""
+        if self._single is not None:
+            return tuple([records[node].inputs[index] for node, index in self._single])  # pyright: ignore[reportReturnType]
+        row: list[int | None] = []
+        for place in self._places:
+            inputs = records[place.node].inputs
+            if place.tail is None:
+                row.append(inputs[place.index])
+            else:
+                row += inputs[place.index : len(inputs) - place.tail]
+        return tuple(row)  # pyright: ignore[reportReturnType]
+
+    def template(self, graph: Graph, records: Sequence[Node], bound: tuple[int, ...]) -> Template | None:
+        """Return the template of a match, or None where the rule doesn't apply to it."""
+        sigs = tuple([record.sig for record in records])
+        key: tuple[object, ...] = sigs
+        if len(set(bound)) != len(bound):
+            key += tuple(map(bound.index, bound))
+        weights: dict[str, Weight | None] = {}
+        for name, node, index in self._valued:
+            value = records[node].inputs[index]
+            leaf = None if value is None else graph.leaves.get(value)
+            weights[name] = None if leaf is None else leaf.weight
+            key += (None if leaf is None or leaf.weight is None else leaf.weight.digest,)
+        try:
+            return self._templates[key]
+        except KeyError:
+            same = tuple(map(bound.index, bound))
+            found = build(self._source, self.pattern, self._places, sigs, same, weights, self._opsets)
+            self._templates[key] = found
+            if found is not None:
+                self._most.note(found)
+            return found
+
+
+class Anchors(dict[Signature, tuple[Branch, ...]]):
+    """Signature -> the merged plans that may begin at a node of it, made as signatures turn up."""
+
+    def __init__(self, labels: Labels, plans: Iterable[tuple[int, list[Instruction]]]) -> None:
+        """Hold (bit of the anchor's label, plan) pairs."""
+        super().__init__()
+        self._labels, self._plans = labels, list(plans)
+        self._merged: dict[int, tuple[Branch, ...]] = {}
+
+    def __missing__(self, sig: Signature) -> tuple[Branch, ...]:
+        """Merge the plans whose anchor's label the signature has."""
+        bits = self._labels[sig]
+        if bits not in self._merged:
+            self._merged[bits] = merge(plan for bit, plan in self._plans if bit & bits)
+        self[sig] = self._merged[bits]
+        return self[sig]
+
+
+class CompiledRules:
+    """A rule set for given opsets; shared by all states, since it depends on nothing else.
+
+    Attributes:
+        variants: all orders of all rules whose operators the opsets have.
+        labels: signature -> label bits.
+        anywhere: plans from every node of every pattern, for a search at changed nodes.
+        once: one plan for each pattern, for a search over all nodes.
+        most: what the largest template so far adds.
+    """
+
+    def __init__(self, rules: RuleSet, opsets: Mapping[str, int]) -> None:
+        """Compile ``rules`` for graphs of these opset imports."""
+        self.labels = Labels()
+        self.most = Most()
+        self.variants: list[Variant] = []
+        anywhere: list[tuple[int, list[Instruction]]] = []
+        once: list[tuple[int, list[Instruction]]] = []
+        for number, rule in enumerate(rules):
+            if not _available(rule, opsets):
+                continue
+            for order, pattern in enumerate(variants_of(rule)):
+                plans = self._plans(pattern)
+                self.variants.append(Variant(number, order, rule, pattern, opsets, self.most))
+                anywhere += plans
+                once.append(min(plans, key=lambda found: [i[0] for i in found[1] if i[0] >= USE and i[0] < USE + 2]))
+        self.anywhere = Anchors(self.labels, anywhere)
+        self.once = Anchors(self.labels, once)
+
+    def _plans(self, pattern: Pattern) -> list[tuple[int, list[Instruction]]]:
+        planner = Planner(pattern, self.labels)
+        return [(planner.bits[i], planner.make(i, len(self.variants))) for i in range(len(pattern.nodes))]
+
+
+def _available(rule: Rule, opsets: Mapping[str, int]) -> bool:
+    """Whether a graph of these opsets may hold the operators of a rule; com.microsoft is imported when needed."""
+    keys = operators_of(rule.lhs) | operators_of(rule.rhs)
+    return all(op.since <= opsets.get(op.domain, 0) for op in map(operator_named, keys) if not op.domain)
+
+
+@lru_cache(maxsize=64)
+def _compiled(rules: RuleSet, opsets: tuple[tuple[str, int], ...]) -> CompiledRules:
+    return CompiledRules(rules, dict(opsets))
+
+
+def compiled(rules: RuleSet, opsets: Mapping[str, int]) -> CompiledRules:
+    """Return the rule set made ready for these opsets; made once per process."""
+    return _compiled(rules, tuple(sorted(opsets.items())))

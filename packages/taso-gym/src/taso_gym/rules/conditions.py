@@ -1,0 +1,243 @@
+"""Evaluating a rule's expressions for one match, by an interpreter of our own.
+
+Truth has three values: over symbolic dimensions an equality or inequality may be shown, refuted, or neither (None);
+only what is shown counts. Symbols stand for sizes, which are at least 0.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from taso_gym.rules.functions import FUNCTIONS, MAX_ITEMS, Operand, Undefined
+from taso_gym.rules.rule import Expr
+from taso_gym.tensor import Poly, exact_div
+
+Truth = bool | None
+
+MAX_EXPONENT = 64
+"""Keeps an expression from a rule file from filling the memory with one number."""
+
+
+@dataclass(frozen=True)
+class Binding:
+    """What the variables of a rule stand for in one match.
+
+    Attributes:
+        tensors: tensor variable -> operand; ``*xs`` -> tuple of operands.
+        attrs: attribute variable -> value; ``**k`` -> mapping of attributes.
+        opset: version of the default domain.
+    """
+
+    tensors: Mapping[str, Operand | tuple[Operand, ...]]
+    attrs: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    opset: int = 0
+
+
+def holds(condition: Expr, binding: Binding) -> bool:
+    """Whether a condition is shown for a match."""
+    return truth(condition, binding) is True
+
+
+def truth(expr: Expr, binding: Binding) -> Truth:
+    """Return whether an expression is shown (True), refuted (False) or neither (None)."""
+    if expr.kind in _CONNECTIVES:
+        return _CONNECTIVES[expr.kind]([truth(arg, binding) for arg in expr.args])
+    try:
+        value = evaluate(expr, binding)
+    except Undefined:
+        return None
+    return value if isinstance(value, bool) else None
+
+
+def evaluate(expr: Expr, binding: Binding) -> Any:
+    """Return the value of an expression: a number, dimension, string, None, tuple, array or truth value.
+
+    Raises:
+        Undefined: it has none for this match.
+    """
+    match expr.kind:
+        case "number" | "string" | "none":
+            return expr.value
+        case "list":
+            return tuple(evaluate(arg, binding) for arg in expr.args)
+        case "name":
+            return _name(str(expr.value), binding)
+        case "field":
+            attrs = binding.attrs[str(expr.args[0].value)]
+            if expr.value not in attrs:
+                raise Undefined(f"no attribute {expr.value}")
+            return attrs[expr.value]
+        case "call":
+            return _call(expr, binding)
+        case "and" | "or" | "not":
+            return truth(expr, binding)
+        case "[:]":
+            return _slice(*(evaluate(arg, binding) for arg in expr.args))
+        case _:
+            return _OPERATIONS[expr.kind](*(evaluate(arg, binding) for arg in expr.args))
+
+
+def _name(name: str, binding: Binding) -> Any:
+    if name == "opset":
+        return binding.opset
+    if name not in binding.attrs:
+        raise Undefined(f"no value for {name}")
+    return binding.attrs[name]
+
+
+def _call(expr: Expr, binding: Binding) -> Any:
+    function = FUNCTIONS[str(expr.value)]
+    args = [
+        evaluate(arg, binding) if function.parameter(i) == "value" else binding.tensors[str(arg.value)]
+        for i, arg in enumerate(expr.args)
+    ]
+    return function.apply(*args)
+
+
+def _slice(items: Any, begin: Any, end: Any) -> Any:
+    if not isinstance(items, tuple) or not all(i is None or isinstance(i, int) for i in (begin, end)):
+        raise Undefined("a slice of something else than a list")
+    return items[begin:end]  # pyright: ignore[reportUnknownVariableType]
+
+
+def _index(items: Any, index: Any) -> Any:
+    if not isinstance(items, tuple) or not isinstance(index, int) or not -len(items) <= index < len(items):
+        raise Undefined(f"no item {index} of {items}")
+    return items[index]  # pyright: ignore[reportUnknownVariableType]
+
+
+def _arithmetic(apply: Callable[[Any, Any], Any]) -> Callable[..., Any]:
+    """Wrap an operation on numbers, dimensions, arrays and (for + and *) lists."""
+
+    def wrapped(a: Any, b: Any) -> Any:
+        if isinstance(a, str) or isinstance(b, str) or a is None or b is None:
+            raise Undefined("arithmetic on something else than numbers")
+        try:
+            return apply(a, b)
+        except (TypeError, ValueError, ZeroDivisionError, OverflowError) as error:
+            raise Undefined(str(error)) from error
+
+    return wrapped
+
+
+def _minus(a: Any, *rest: Any) -> Any:
+    return _arithmetic(operator.sub)(a, *rest) if rest else _arithmetic(operator.sub)(0, a)
+
+
+def _floor_div(a: Any, b: Any) -> Any:
+    if isinstance(a, Poly) or isinstance(b, Poly):
+        quotient = exact_div(a, b)
+        if quotient is None:
+            raise Undefined(f"{a} // {b} isn't exact for every size")
+        return quotient
+    return a // b
+
+
+def _remainder(a: Any, b: Any) -> Any:
+    if isinstance(a, Poly) or isinstance(b, Poly):
+        if exact_div(a, b) is None:
+            raise Undefined(f"{a} % {b} depends on the sizes")
+        return 0
+    return a % b
+
+
+def _times(a: Any, b: Any) -> Any:
+    if isinstance(a, tuple) and not (isinstance(b, int) and len(a) * b <= MAX_ITEMS):  # pyright: ignore[reportUnknownArgumentType]
+        raise Undefined(f"a list of over {MAX_ITEMS} items")
+    return a * b
+
+
+def _power(a: Any, b: Any) -> Any:
+    if not isinstance(b, int | float) or abs(b) > MAX_EXPONENT:
+        raise Undefined(f"the power {b} of {a}")
+    result = a**b
+    if isinstance(result, complex):
+        raise Undefined(f"{a} ** {b} isn't real")
+    return result
+
+
+def _all_of(truths: list[Truth]) -> Truth:
+    return False if False in truths else None if None in truths else True
+
+
+def _any_of(truths: list[Truth]) -> Truth:
+    return True if True in truths else None if None in truths else False
+
+
+def _negate(truths: list[Truth]) -> Truth:
+    return None if truths[0] is None else not truths[0]
+
+
+def _equal(a: Any, b: Any) -> Truth:
+    if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
+        return _elementwise(a == b)
+    if isinstance(a, tuple) and isinstance(b, tuple):
+        if len(a) != len(b):  # pyright: ignore[reportUnknownArgumentType]
+            return False
+        return _all_of([_equal(x, y) for x, y in zip(a, b, strict=True)])  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+    if isinstance(a, Poly) or isinstance(b, Poly):
+        return _sign(a, b, lambda low, high: True if low == high == 0 else False if low > 0 or high < 0 else None)
+    return bool(a == b)
+
+
+def _less_equal(a: Any, b: Any) -> Truth:
+    if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
+        return _elementwise(a <= b)
+    if isinstance(a, Poly) or isinstance(b, Poly):
+        return _sign(b, a, lambda low, high: True if low >= 0 else False if high < 0 else None)
+    try:
+        return bool(a <= b)
+    except TypeError as error:
+        raise Undefined(str(error)) from error
+
+
+def _elementwise(result: Any) -> Truth:
+    """Return whether something holds for all elements (True), for none (False), or for some (None)."""
+    found = np.asarray(result)
+    return True if found.all() else None if found.any() else False
+
+
+def _sign(a: Any, b: Any, decide: Callable[[float, float], Truth]) -> Truth:
+    """Decide from bounds of a - b over all non-negative values of the symbols."""
+    if not isinstance(a, int | Poly) or not isinstance(b, int | Poly):
+        return None
+    difference = a - b
+    if isinstance(difference, int):
+        return decide(difference, difference)
+    constant = dict(difference.terms).get((), 0)
+    others = [c for monomial, c in difference.terms if monomial]
+    low = constant if all(c > 0 for c in others) else -np.inf
+    high = constant if all(c < 0 for c in others) else np.inf
+    return decide(low, high)
+
+
+def _member(a: Any, items: Any) -> Truth:
+    if not isinstance(items, tuple):
+        raise Undefined(f"expected a list, found {items}")
+    return _any_of([_equal(a, item) for item in items])  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+
+
+_CONNECTIVES: Mapping[str, Callable[[list[Truth]], Truth]] = {"and": _all_of, "or": _any_of, "not": _negate}
+_OPERATIONS: Mapping[str, Callable[..., Any]] = {
+    "+": _arithmetic(operator.add),
+    "-": _minus,
+    "*": _arithmetic(_times),
+    "/": _arithmetic(operator.truediv),
+    "//": _arithmetic(_floor_div),
+    "%": _arithmetic(_remainder),
+    "**": _arithmetic(_power),
+    "==": _equal,
+    "!=": lambda a, b: _negate([_equal(a, b)]),
+    "<=": _less_equal,
+    ">=": lambda a, b: _less_equal(b, a),
+    "<": lambda a, b: _negate([_less_equal(b, a)]),
+    ">": lambda a, b: _negate([_less_equal(a, b)]),
+    "in": _member,
+    "not in": lambda a, b: _negate([_member(a, b)]),
+    "[]": _index,
+}

@@ -1,0 +1,198 @@
+"""Ordered sets of rules, and where they are read from."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from hashlib import blake2b
+from importlib import import_module, resources
+from pathlib import Path
+from types import MappingProxyType
+from typing import overload
+
+from taso_gym.errors import RuleError
+from taso_gym.ops import MICROSOFT, PREFIXES
+from taso_gym.rules.notation import parse_rules, unparse
+from taso_gym.rules.rule import NUMERICS, AllOutputs, Call, Numerics, Output, Root, Rule
+from taso_gym.rules.unparse import unparse_body
+
+READERS: dict[str, str] = {".rules": "taso_gym.rules.ruleset:read_rules"}
+"""Suffix of a rule file -> import string of what reads it: a function from a path to rules."""
+
+DEFAULT = "default"
+"""Name of the set of all rule files in the package."""
+
+
+def rule_digest(rule: Rule) -> str:
+    """Return the hash of what a rule claims (its body and tags, not its name): the key of its certificate."""
+    return blake2b(f"{rule.numerics} {rule.any_type} {unparse_body(rule)}".encode(), digest_size=16).hexdigest()
+
+
+def operators_of(roots: Iterable[Root]) -> frozenset[str]:
+    """Return the keys of the operators in terms."""
+    keys: set[str] = set()
+    for root in roots:
+        call = root.call if isinstance(root, Output | AllOutputs) else root
+        if isinstance(call, Call):
+            keys |= {call.op} | operators_of(call.args)
+    return frozenset(keys)
+
+
+def is_portable(rule: Rule) -> bool:
+    """Whether a rule makes standard ONNX operators only."""
+    return not any(key.startswith(PREFIXES[MICROSOFT]) for key in operators_of(rule.rhs))
+
+
+class RuleSet(Sequence[Rule]):
+    """An ordered set of directed rules; equal sets have equal digests.
+
+    Attributes:
+        certificates: rule name -> how it was shown: "proved", "bounded", "analytic" or "tested"; rules that nobody
+            vouches for are absent.
+    """
+
+    def __init__(self, rules: Iterable[Rule], certificates: Mapping[str, str] | None = None) -> None:
+        """Hold rules in order.
+
+        Args:
+            rules: the rules; names are unique.
+            certificates: digest of a rule -> status, as sidecar files state them.
+
+        Raises:
+            RuleError: two rules have one name.
+        """
+        self._rules = tuple(rules)
+        self._places = {rule.name: i for i, rule in enumerate(self._rules)}
+        if len(self._places) != len(self._rules):
+            twice = next(r for i, r in enumerate(self._rules) if self._places[r.name] != i)
+            raise RuleError(f"expected different names, found {twice.name!r} twice", line=twice.text, where=twice.where)
+        known = certificates or {}
+        digests = {rule.name: rule_digest(rule) for rule in self._rules}
+        self.certificates: Mapping[str, str] = MappingProxyType(
+            {name: known[digest] for name, digest in digests.items() if digest in known}
+        )
+
+    @cached_property
+    def digest(self) -> str:
+        """Hash of all rules with their names, in order."""
+        return blake2b("\n".join(map(unparse, self._rules)).encode(), digest_size=16).hexdigest()
+
+    @overload
+    def __getitem__(self, index: int) -> Rule: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Rule, ...]: ...
+    def __getitem__(self, index: int | slice) -> Rule | tuple[Rule, ...]:
+        return self._rules[index]
+
+    def __len__(self) -> int:
+        return len(self._rules)
+
+    def __iter__(self) -> Iterator[Rule]:
+        return iter(self._rules)
+
+    def __hash__(self) -> int:
+        return hash(self.digest)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, RuleSet) and self.digest == other.digest
+
+    def __repr__(self) -> str:
+        return f"<RuleSet: {len(self)} rules, {self.digest[:8]}>"
+
+    def index(self, value: str | Rule, start: int = 0, stop: int | None = None) -> int:
+        """Return the position of a rule, given by name.
+
+        Raises:
+            RuleError: there is none of that name.
+        """
+        name = value.name if isinstance(value, Rule) else value
+        place = self._places.get(name)
+        if place is None or not start <= place < (len(self) if stop is None else stop):
+            raise RuleError(f"expected a rule of the set, found {name!r}")
+        return place
+
+    @classmethod
+    def load(
+        cls, source: str | Path = DEFAULT, *, portable: bool = False, numerics: Numerics = "reassociate"
+    ) -> RuleSet:
+        """Return the rules of a set by name, or of a file.
+
+        Args:
+            source: "default" for all sets of the package, the name of one of them, or a path with a known suffix.
+            portable: leave out rules that make com.microsoft operators.
+            numerics: the most that results may change: "exact", "reassociate" or "fast".
+
+        Raises:
+            RuleError: no such set or file, or a rule in it isn't well formed.
+        """
+        rules: list[Rule] = []
+        certificates: dict[str, str] = {}
+        for path in _files(source):
+            rules += reader_of(path)(path)
+            certificates |= read_certificates(path)
+        allowed = NUMERICS[: NUMERICS.index(numerics) + 1]
+        kept = [r for r in rules if r.numerics in allowed and not (portable and not is_portable(r))]
+        return cls(kept, certificates)
+
+
+def package_sets() -> dict[str, Path]:
+    """Return name -> path of the rule files in the package, sorted by name."""
+    folder = Path(str(resources.files("taso_gym.rules")))
+    return {path.stem: path for path in sorted(folder.glob("*.rules"))}
+
+
+def _files(source: str | Path) -> list[Path]:
+    sets = package_sets()
+    if source == DEFAULT:
+        return list(sets.values())
+    if str(source) in sets:
+        return [sets[str(source)]]
+    path = Path(source)
+    if not path.suffix:
+        raise RuleError(f"expected a rule set ({', '.join([DEFAULT, *sets])}) or a path, found {str(source)!r}")
+    return [path]
+
+
+def reader_of(path: Path) -> Callable[[Path], list[Rule]]:
+    """Return what reads a rule file of this suffix."""
+    if path.suffix not in READERS:
+        raise RuleError(f"expected a rule file ({', '.join(READERS)}), found {str(path)!r}")
+    module, name = READERS[path.suffix].split(":")
+    return getattr(import_module(module), name)
+
+
+def read_rules(path: Path) -> list[Rule]:
+    """Read a ``.rules`` file.
+
+    Raises:
+        RuleError: it can't be read, or a line isn't a rule.
+    """
+    return parse_rules(_read(path), str(path.name))
+
+
+def read_certificates(path: Path) -> dict[str, str]:
+    """Return rule digest -> status from the sidecar ``<stem>.certificates.jsonl`` beside a rule file, if there is one.
+
+    Raises:
+        RuleError: a row isn't ``{"rule": digest, "status": …}``.
+    """
+    sidecar = path.with_name(f"{path.stem}.certificates.jsonl")
+    if not sidecar.is_file():
+        return {}
+    found: dict[str, str] = {}
+    for number, line in enumerate(_read(sidecar).splitlines(), 1):
+        try:
+            row = json.loads(line)
+            found[str(row["rule"])] = str(row["status"])
+        except (ValueError, KeyError, TypeError) as error:
+            where = f"{sidecar.name}:{number}"
+            raise RuleError('expected a row {"rule": digest, "status": …}', line=line, where=where) from error
+    return found
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise RuleError(f"expected a readable text file, found {path}: {error}") from error

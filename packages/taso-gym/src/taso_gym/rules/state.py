@@ -1,0 +1,222 @@
+"""A graph with its legal matches, cost and hash: what searches and environments step through."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from taso_gym.cost_model import Cost
+from taso_gym.errors import MatchError
+from taso_gym.graph import HASH_MODULUS, OUTPUT_BITS, SINK, Graph, value_of
+from taso_gym.graph import check as check_graph
+from taso_gym.rules.compiled import compiled
+from taso_gym.rules.limits import Limits, fitting, growth, size_of
+from taso_gym.rules.matching import Entry, Matches
+from taso_gym.rules.rewrite import Edit, Match, Rewriting, rewrite
+from taso_gym.rules.ruleset import RuleSet
+from taso_gym.rules.template import Template
+
+if TYPE_CHECKING:
+    from taso_gym.cost_model import CostModel
+
+__all__ = ["Edit", "Match", "RewriteState", "check", "size_of"]
+
+
+class RewriteState:
+    """A graph with the places where rules apply; immutable, so a fork is the state itself.
+
+    Attributes:
+        graph: the graph.
+        rules: the rule set; `Match.rule` numbers its rules.
+        cost: of the graph; zero without a cost model.
+        edit: what the rewrite that led here did to its parent's nodes; None at the start.
+        matches: for each rule its legal matches in ascending order of (node ids, variant): those that make no cycle,
+            respect the limits and change something. Of several matches that lead to the same graph only the first
+            counts, whichever rule it belongs to.
+    """
+
+    __slots__ = ("_all", "_costs", "_limits", "_model", "_size", "_whole", "cost", "edit", "graph", "matches", "rules")
+
+    def __init__(
+        self,
+        graph: Graph,
+        rules: RuleSet,
+        cost: CostModel | None = None,
+        *,
+        max_locations: int = 200,
+        max_nodes: int | None = None,
+        max_edges: int | None = None,
+    ) -> None:
+        """Find all matches of ``rules`` in ``graph``.
+
+        Args:
+            graph: where to begin.
+            rules: what may be applied.
+            cost: what graphs cost.
+            max_locations: legal matches of one rule; those beyond it in order are left out.
+            max_nodes: operators that a graph may have; a match that leads to more isn't legal.
+            max_edges: inputs of operators that a graph may have, weights not counted (see `size_of`).
+
+        Raises:
+            CostError: the cost model can't cost an operator.
+        """
+        self.graph, self.rules, self._model = graph, rules, cost
+        self.cost = cost.graph(graph) if cost else Cost()
+        self.edit: Edit | None = None
+        self._limits = Limits(max_locations, max_nodes, max_edges)
+        self._size = size_of(graph)
+        self._costs: dict[Template, Cost] = {}
+        self._all = Matches.full(compiled(rules, graph.info.opsets), len(rules), graph)
+        self.matches: tuple[tuple[Match, ...], ...] = self._limited(None)
+
+    @property
+    def hash(self) -> int:
+        """Incremental hash of the graph: equal for equal graphs of one process and one start graph."""
+        return self.graph.hash
+
+    def apply(self, match: Match) -> RewriteState:
+        """Return the state after a legal match.
+
+        Raises:
+            MatchError: the match isn't legal here.
+        """
+        entry = self._entry(match)
+        rewriting = rewrite(self.graph, entry.site)
+        child = RewriteState.__new__(RewriteState)
+        child.graph = rewriting.finish()
+        child.rules, child._model, child._limits, child._costs = self.rules, self._model, self._limits, self._costs
+        child.cost = self.cost + self._change(entry, rewriting, child.graph)
+        child.edit = Edit(tuple(rewriting.removed), tuple(rewriting.added), tuple(rewriting.rewired))
+        child._size = self._size + growth(self.graph, rewriting)
+        child._all = self._all.update(child.graph, rewriting, entry.site.template.preserving)
+        child.matches = child._limited(self)
+        return child
+
+    def delta(self, match: Match) -> Cost:
+        """Return by how much a legal match changes the cost.
+
+        Raises:
+            MatchError: the match isn't legal here.
+        """
+        entry = self._entry(match)
+        if self._model is None or not self._model.radius:
+            return self._local_change(entry)
+        rewriting = rewrite(self.graph, entry.site)
+        return self._change(entry, rewriting, rewriting.finish())
+
+    def child_hash(self, match: Match) -> int:
+        """Return the hash of the graph after a legal match, without making it.
+
+        Raises:
+            MatchError: the match isn't legal here.
+        """
+        return (self.graph.hash + self._entry(match).change) % HASH_MODULUS
+
+    def child_graph(self, match: Match) -> Graph:
+        """Return the graph after a legal match, without finding its matches.
+
+        Raises:
+            MatchError: the match isn't legal here.
+        """
+        return rewrite(self.graph, self._entry(match).site).finish()
+
+    def __copy__(self) -> RewriteState:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> RewriteState:
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the graph; the matches are found again."""
+        return _restore, (self.graph, self.rules, self._model, self._limits, self.edit)
+
+    def _entry(self, match: Match) -> Entry:
+        legal = self.matches[match.rule] if 0 <= match.rule < len(self.matches) else ()
+        place = bisect_left(legal, match)
+        if place == len(legal) or legal[place] != match:
+            raise MatchError(f"expected a legal match of this state, found {match}")
+        return self._all.entries[match]
+
+    def _change(self, entry: Entry, rewriting: Rewriting, graph: Graph) -> Cost:
+        model = self._model
+        if model is None or not model.radius:
+            return self._local_change(entry)
+        seeds = {*rewriting.touched, *rewriting.removed, *rewriting.added, *rewriting.rewired}
+        around = _neighbourhood(self.graph, seeds, model.radius) | _neighbourhood(graph, seeds, model.radius)
+        return _sum(model, graph, around) - _sum(model, self.graph, around)
+
+    def _local_change(self, entry: Entry) -> Cost:
+        """Return the change of cost where contexts play no part."""
+        model = self._model
+        if model is None:
+            return Cost()
+        template, nodes = entry.site.template, self.graph.nodes
+        change = self._costs.get(template)
+        if change is None:
+            new = sum((model.node(sig) for sig in template.sigs), Cost())
+            change = new - sum((model.node(nodes[i].sig) for i in entry.site.match.nodes), Cost())
+            self._costs[template] = change
+        return change - sum(map(model.node, entry.dead), Cost()) if entry.dead else change
+
+    def _limited(self, parent: RewriteState | None) -> tuple[tuple[Match, ...], ...]:
+        """Return the legal matches within the limits; lists that are as the parent's are shared with it."""
+        most, found = self._limits.locations, self._all
+        fits = fitting(self.graph, self._size, self._limits, found.compiled)
+        self._whole = fits is None
+        if fits is not None:
+            return tuple([tuple([m for m in row if fits(found.entries[m])][:most]) for row in found.legal])
+        if parent is None or not parent._whole:
+            return tuple([tuple(row[:most]) for row in found.legal])
+        rows = zip(found.legal, parent._all.legal, parent.matches, strict=True)
+        return tuple([old if row is before else tuple(row[:most]) for row, before, old in rows])
+
+
+def _restore(graph: Graph, rules: RuleSet, model: CostModel | None, limits: Limits, edit: Edit | None) -> RewriteState:
+    locations, nodes, edges = limits
+    state = RewriteState(graph, rules, model, max_locations=locations, max_nodes=nodes, max_edges=edges)
+    state.edit = edit
+    return state
+
+
+def _sum(model: CostModel, graph: Graph, ids: Iterable[int]) -> Cost:
+    nodes = graph.nodes
+    return sum((model.node(nodes[i].sig, model.context(graph, i)) for i in ids), Cost())
+
+
+def _neighbourhood(graph: Graph, seeds: Iterable[int], radius: int) -> set[int]:
+    """Return the operators at most ``radius`` edges away from some nodes, in either direction."""
+    nodes = graph.nodes
+    found = {i for i in seeds if i in nodes and i != SINK}
+    ring = found
+    for _ in range(radius):
+        near = {v >> OUTPUT_BITS for i in ring for v in nodes[i].inputs if v is not None}
+        values = [value_of(i, out) for i in ring for out in range(len(nodes[i].sems))]
+        near |= {use >> OUTPUT_BITS for value in values for use in graph.uses.get(value, ())}
+        ring = {i for i in near if i in nodes and i != SINK} - found
+        found = found | ring
+    return found
+
+
+def check(state: RewriteState, children: int = 8) -> None:
+    """Assert every invariant: of the graph, and that cost, matches and predictions equal recomputation from scratch.
+
+    Args:
+        state: the state.
+        children: how many matches, spread evenly, are applied to test what was predicted of them.
+    """
+    check_graph(state.graph)
+    whole = _restore(state.graph, state.rules, state._model, state._limits, state.edit)
+    assert state.matches == whole.matches, "matches differ from a full match"
+    assert state._all.entries == whole._all.entries, "entries differ from a full match"
+    assert state._size == whole._size, f"size {state._size} differs from {whole._size}"
+    assert state.cost == whole.cost, f"cost {state.cost} differs from {whole.cost}"
+    legal = [match for row in state.matches for match in row]
+    hashes = [state.child_hash(match) for match in legal]
+    assert len(set(hashes)) == len(hashes) and state.hash not in hashes, "two matches, or none, give one graph"
+    for match in legal[:: max(1, len(legal) // max(children, 1))]:
+        child = state.child_graph(match)
+        check_graph(child)
+        assert child.hash == state.child_hash(match), f"{match}: the hash differs from what was predicted"
+        assert state._model is None or state._model.graph(child) == state.cost + state.delta(match), f"{match}: cost"
+        assert state._limits.nodes is None or len(child) <= state._limits.nodes, f"{match}: too many nodes"

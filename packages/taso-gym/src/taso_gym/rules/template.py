@@ -1,0 +1,243 @@
+"""Templates: the right side of a rule for given signatures of the matched nodes, with all types inferred.
+
+A template is found once per (rule, operand order, signatures, equalities among the bound values, digests of weights
+whose value the rule asks for) and kept; a match then costs a dictionary look-up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from taso_gym.errors import ModelError, TypeInferenceError
+from taso_gym.graph import OUTPUT_BITS, Weight
+from taso_gym.ops import MICROSOFT, Operator
+from taso_gym.ops.onnx_form import to_onnx
+from taso_gym.rules.acyclic import dependencies, guards
+from taso_gym.rules.binding import Place, asks_for_values, bind, spans_of, types_of
+from taso_gym.rules.conditions import Binding, evaluate, holds
+from taso_gym.rules.functions import Undefined
+from taso_gym.rules.pattern import Pattern, operator_named
+from taso_gym.rules.rule import Absent, AllOutputs, Call, Constant, Output, Rest, Root, Rule, Var
+from taso_gym.signature import Signature, signature
+from taso_gym.tensor import Poly, TensorType, ValueType
+
+Ref = int | None
+"""An operand of the right side: slot number, or ~(new node << 8 | output), or None for an absent one."""
+
+
+class LiteralValue(NamedTuple):
+    """A scalar that the right side adds."""
+
+    value: float | int
+    dtype: str
+
+
+@dataclass(frozen=True, eq=False)
+class Template:
+    """What a match is rewritten into. Slots are the bound values in pattern order, then the literals.
+
+    Attributes:
+        sigs: signatures of the new nodes, producers first.
+        inputs: operands of each new node.
+        literals: scalars that become leaves.
+        outputs: (matched node, output, what replaces it) of each replaced output.
+        guards: (number in ``outputs``, slot) pairs: a cycle closes if that value depends on that output.
+        preserving: each output depends on the same values as before, so reachability elsewhere stays as it is.
+        free: the hash and cost change follow from the matched nodes alone: nothing else dies or changes its hash.
+    """
+
+    sigs: tuple[Signature, ...]
+    inputs: tuple[tuple[Ref, ...], ...]
+    literals: tuple[LiteralValue, ...]
+    outputs: tuple[tuple[int, int, int], ...]
+    guards: tuple[tuple[int, int], ...]
+    preserving: bool
+    free: bool
+
+
+class Refused(Exception):  # noqa: N818 - the answer is "no such rewrite here"
+    """The right side doesn't exist for these types."""
+
+
+def build(
+    rule: Rule,
+    pattern: Pattern,
+    places: Sequence[Place],
+    sigs: Sequence[Signature],
+    same: Sequence[int],
+    weights: Mapping[str, Weight | None],
+    opsets: Mapping[str, int],
+) -> Template | None:
+    """Return the template of a rule for matched signatures, or None where it doesn't apply.
+
+    Args:
+        rule: the rule.
+        pattern: the order of operands in which it was found.
+        places: of the tensor variables.
+        sigs: of the matched nodes in pattern order.
+        same: for each bound value the first slot that holds the same value.
+        weights: of the variables that ``value(...)`` asks for.
+        opsets: of the graph.
+    """
+    binding = bind(rule, pattern, places, sigs, weights, opsets.get("", 0))
+    # Types are asked first: a weight is only read for matches that hold otherwise.
+    if binding is None or not all(holds(c, binding) for c in sorted(rule.conditions, key=asks_for_values)):
+        return None
+    side = RightSide(binding, opsets, spans_of(places, sigs), types_of(places, sigs), same)
+    try:
+        refs = [ref for root in rule.rhs for ref in side.refs(root)]
+    except (Undefined, TypeInferenceError, Refused):
+        return None
+    replaced = _replaced(pattern, sigs)
+    if len(refs) != len(replaced):
+        return None
+    if any(side.type_of(ref) != sigs[node].outputs[out] for ref, (node, out) in zip(refs, replaced, strict=True)):
+        return None
+    outputs = tuple((node, out, ref) for (node, out), ref in zip(replaced, refs, strict=True) if ref is not None)
+    return _finish(side, outputs, dependencies(pattern, places, sigs, same))
+
+
+def _replaced(pattern: Pattern, sigs: Sequence[Signature]) -> list[tuple[int, int]]:
+    """Return (matched node, output) of every output that the right side replaces."""
+    found: list[tuple[int, int]] = []
+    for root in pattern.roots:
+        outputs = range(len(sigs[root.node].outputs)) if root.output is None else (root.output,)
+        found += [(root.node, output) for output in outputs]
+    return found
+
+
+class RightSide:
+    """Builds the right side; equal subterms are one node."""
+
+    def __init__(
+        self,
+        binding: Binding,
+        opsets: Mapping[str, int],
+        spans: Mapping[str, range],
+        types: Sequence[ValueType | None],
+        same: Sequence[int],
+    ) -> None:
+        """Begin with the bound values only."""
+        self.binding, self.opsets, self.spans, self.types, self.same = binding, opsets, spans, list(types), same
+        self.literals: list[LiteralValue] = []
+        self.nodes: dict[tuple[Signature, tuple[Ref, ...]], int] = {}
+        self.sigs: list[Signature] = []
+
+    def type_of(self, ref: Ref) -> ValueType | None:
+        """Return the type of an operand."""
+        if ref is None:
+            return None
+        if ref >= 0:
+            return self.types[ref]
+        node, output = divmod(~ref, 1 << OUTPUT_BITS)
+        return self.sigs[node].outputs[output]
+
+    def refs(self, term: Root, beside: str = "") -> list[Ref]:
+        """Return the operands that a term stands for; a literal takes the element type ``beside`` it."""
+        match term:
+            case Var(name) | Rest(name):
+                return [self.same[i] for i in self.spans[name]]
+            case Absent():
+                return [None]
+            case Constant(value):
+                return [self._literal(evaluate(value, self.binding), beside)]
+            case Call():
+                return [~(self.call(term) << OUTPUT_BITS)]
+            case Output(call, index):
+                node = self.call(call)
+                if index >= len(self.sigs[node].outputs):
+                    raise Refused(f"no output {index}")
+                return [~(node << OUTPUT_BITS | index)]
+            case AllOutputs(call):
+                node = self.call(call)
+                return [~(node << OUTPUT_BITS | i) for i in range(len(self.sigs[node].outputs))]
+
+    def call(self, call: Call) -> int:
+        """Return the number of the node that a call stands for."""
+        tensors = [None if isinstance(arg, Constant) else self.refs(arg) for arg in call.args]
+        dtypes = [self._dtype(refs) for refs in tensors]
+        operands: list[Ref] = []
+        for i, refs in enumerate(tensors):
+            operands += self.refs(call.args[i], _nearest(dtypes, i)) if refs is None else refs
+        attrs = dict(self.binding.attrs[call.others]) if call.others else {}
+        attrs |= {name: evaluate(expr, self.binding) for name, expr in call.attrs}
+        sig = signature(operator_named(call.op), attrs, [self.type_of(ref) for ref in operands])
+        if not _is_writable(sig, self.opsets):
+            raise Refused(f"{sig} can't be written to a file of these opsets")
+        return self._node(sig, tuple(operands[: len(sig.inputs)]))
+
+    def _node(self, sig: Signature, operands: tuple[Ref, ...]) -> int:
+        number = self.nodes.setdefault((sig, operands), len(self.sigs))
+        if number == len(self.sigs):
+            self.sigs.append(sig)
+        return number
+
+    def _dtype(self, refs: list[Ref] | None) -> str:
+        types = [self.type_of(ref) for ref in refs or ()]
+        found = [t.dtype for t in types if isinstance(t, TensorType) and t.dtype != "bool"]
+        return found[0] if found else ""
+
+    def _literal(self, value: Any, dtype: str) -> int:
+        if not isinstance(value, int | float) or not dtype:
+            raise Refused(f"a literal {value} of type {dtype or 'unknown'}")
+        literal = LiteralValue(value, dtype)
+        begin = len(self.types) - len(self.literals)
+        if literal not in self.literals:
+            self.literals.append(literal)
+            self.types.append(TensorType(dtype, (), const=True))
+        return begin + self.literals.index(literal)
+
+
+def _finish(side: RightSide, outputs: tuple[tuple[int, int, int], ...], before: Sequence[frozenset[int]]) -> Template:
+    """Return the template of a finished right side; ``before`` is what each matched node depends on."""
+    inputs = tuple(operands for _, operands in side.nodes)
+    after: list[frozenset[int]] = []
+    for operands in inputs:
+        after.append(frozenset().union(*(_slots(ref, after) for ref in operands)))
+    varying = frozenset(i for i, t in enumerate(side.types) if t is not None and not t.const)
+    old = [before[node] & varying for node, _, _ in outputs]
+    new = [_slots(ref, after) & varying for _, _, ref in outputs]
+    refs = [ref for _, _, ref in outputs]
+    used = frozenset(ref for operands in inputs for ref in operands)
+    return Template(
+        tuple(side.sigs),
+        inputs,
+        tuple(side.literals),
+        outputs,
+        tuple(guards(old, new)),
+        old == new,
+        all(ref < 0 for ref in refs) and len(set(refs)) == len(refs) and used.issuperset(side.same),
+    )
+
+
+def _slots(ref: Ref, nodes: Sequence[frozenset[int]]) -> frozenset[int]:
+    """Return the slots that an operand depends on."""
+    if ref is None:
+        return frozenset()
+    return frozenset([ref]) if ref >= 0 else nodes[~ref >> OUTPUT_BITS]
+
+
+def _nearest(dtypes: Sequence[str], index: int) -> str:
+    """Return the element type of the nearest operand: first those before, then those after."""
+    order = [*reversed(range(index)), *range(index + 1, len(dtypes))]
+    return next((dtypes[i] for i in order if dtypes[i]), "")
+
+
+def _is_writable(sig: Signature, opsets: Mapping[str, int]) -> bool:
+    """Whether a file can hold an operator: its opset has the attributes, and none depends on a symbolic size."""
+    opset = opsets.get(sig.op.domain, 1 if sig.op.domain == MICROSOFT else 0)
+    assert isinstance(sig.op, Operator)
+    attrs = sig.op.export(dict(sig.attrs), sig.inputs, sig.outputs, opset)  # pyright: ignore[reportArgumentType]
+    if any(map(_is_symbolic, attrs.values())):
+        return False
+    try:
+        to_onnx(sig, opset)
+    except ModelError:
+        return False
+    return True
+
+
+def _is_symbolic(value: object) -> bool:
+    return isinstance(value, Poly) or (isinstance(value, tuple) and any(map(_is_symbolic, value)))  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
