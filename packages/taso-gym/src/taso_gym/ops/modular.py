@@ -22,6 +22,11 @@ MERSENNE_31 = 2**31 - 1
 SMALL_POWERS = 64
 
 
+def dtype_of(p: int) -> np.dtype[Any]:
+    """Return int64 where a product of two residues fits it, else the type of Python's integers."""
+    return np.dtype(np.int64 if p.bit_length() <= 31 else object)
+
+
 class Residues:
     """An array of integers modulo ``p``, in [0, p); made by `ModularModule`."""
 
@@ -29,7 +34,7 @@ class Residues:
     __array_ufunc__ = None  # NumPy operands leave the arithmetic to this class
 
     def __init__(self, values: Any, p: int) -> None:
-        self.values, self.p = values, p
+        self.values, self.p = np.asarray(values, dtype=dtype_of(p)), p
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -38,31 +43,31 @@ class Residues:
 
     def reshaped(self, shape: Sequence[int]) -> Residues:
         """Return the elements in another shape."""
-        return Residues(self.values.reshape(tuple(shape)), self.p)
+        return type(self)(self.values.reshape(tuple(shape)), self.p)
 
     def __getitem__(self, index: Any) -> Residues:
-        return Residues(np.asarray(self.values[index]), self.p)
+        return type(self)(np.asarray(self.values[index]), self.p)
 
     def _other(self, other: Residues | float | int) -> Any:
         return other.values if isinstance(other, Residues) else residue(other, self.p)
 
     def __add__(self, other: Residues | float | int) -> Residues:
-        return Residues((self.values + self._other(other)) % self.p, self.p)
+        return type(self)((self.values + self._other(other)) % self.p, self.p)
 
     def __sub__(self, other: Residues | float | int) -> Residues:
-        return Residues((self.values - self._other(other)) % self.p, self.p)
+        return type(self)((self.values - self._other(other)) % self.p, self.p)
 
     def __rsub__(self, other: float | int) -> Residues:
-        return Residues((self._other(other) - self.values) % self.p, self.p)
+        return type(self)((self._other(other) - self.values) % self.p, self.p)
 
     def __mul__(self, other: Residues | float | int) -> Residues:
-        return Residues(self.values * self._other(other) % self.p, self.p)
+        return type(self)(self.values * self._other(other) % self.p, self.p)
 
     def __neg__(self) -> Residues:
-        return Residues(-self.values % self.p, self.p)
+        return type(self)(-self.values % self.p, self.p)
 
     def __truediv__(self, other: Residues | float | int) -> Residues:
-        divisor = other if isinstance(other, Residues) else Residues(np.asarray(self._other(other)), self.p)
+        divisor = other if isinstance(other, Residues) else type(self)(np.asarray(self._other(other)), self.p)
         return self * divisor.inverse()
 
     def __rtruediv__(self, other: float | int) -> Residues:
@@ -83,7 +88,7 @@ class Residues:
 
     def to_the(self, exponent: int) -> Residues:
         """Return x**exponent for exponent >= 0, by repeated squaring."""
-        result, square = Residues(np.ones_like(self.values), self.p), self
+        result, square = type(self)(np.ones_like(self.values), self.p), self
         while exponent:
             result = result * square if exponent & 1 else result
             square, exponent = square * square, exponent >> 1
@@ -110,8 +115,8 @@ class ModularModule(ArrayModule):
     def __init__(self, prime: int = MERSENNE_31, key: int = 0) -> None:
         assert 31 <= prime.bit_length() <= 62, f"expected a prime of 31 to 62 bits, found {prime}"
         self.prime, self._key = prime, key
-        self._fits_64 = prime.bit_length() == 31
-        self._dtype = np.dtype(np.int64 if self._fits_64 else object)
+        self._dtype = dtype_of(prime)
+        self._fits_64 = self._dtype.kind == "i"
         self._infinities = {s: int(self._hash(f"{s}inf", np.zeros((), self._dtype))) for s in (1, -1)}
 
     def asarray(self, values: Array) -> Residues:
@@ -231,7 +236,7 @@ class ModularModule(ArrayModule):
         self, x: Residues, widths: Sequence[tuple[int, int]], value: float | int = 0, mode: str = "constant"
     ) -> Residues:
         """Pad each axis before and after."""
-        fill: Any = {"constant_values": self.constant(value, x).values.item()} if mode == "constant" else {}
+        fill: Any = {"constant_values": self.constant(value, x).values} if mode == "constant" else {}
         pad: Any = np.pad
         return self._new(pad(x.values, list(widths), mode, **fill)) if widths else x
 
@@ -242,7 +247,7 @@ class ModularModule(ArrayModule):
         return self._new(np.take(x.values, signed, axis=axis))
 
     def _new(self, values: Any) -> Residues:
-        return Residues(np.asarray(values, dtype=self._dtype), self.prime)
+        return Residues(values, self.prime)
 
     def _hash(self, name: str, values: Any) -> Any:
         """Return a hash of each element (splitmix64's finaliser), keyed by name, as residues."""
