@@ -8,13 +8,13 @@ from functools import cached_property
 from hashlib import blake2b
 from importlib import import_module, resources
 from pathlib import Path
-from types import MappingProxyType
 from typing import overload
 
 from taso_gym.errors import RuleError
 from taso_gym.ops import MICROSOFT, PREFIXES
 from taso_gym.rules.notation import parse_rules, unparse
-from taso_gym.rules.rule import NUMERICS, AllOutputs, Call, Numerics, Output, Root, Rule
+from taso_gym.rules.pattern import calls_of
+from taso_gym.rules.rule import NUMERICS, Numerics, Root, Rule
 from taso_gym.rules.unparse import unparse_body
 
 READERS: dict[str, str] = {".rules": "taso_gym.rules.ruleset:read_rules"}
@@ -31,12 +31,7 @@ def rule_digest(rule: Rule) -> str:
 
 def operators_of(roots: Iterable[Root]) -> frozenset[str]:
     """Return the keys of the operators in terms."""
-    keys: set[str] = set()
-    for root in roots:
-        call = root.call if isinstance(root, Output | AllOutputs) else root
-        if isinstance(call, Call):
-            keys |= {call.op} | operators_of(call.args)
-    return frozenset(keys)
+    return frozenset(call.op for call in calls_of(roots))
 
 
 def is_portable(rule: Rule) -> bool:
@@ -69,9 +64,9 @@ class RuleSet(Sequence[Rule]):
             raise RuleError(f"expected different names, found {twice.name!r} twice", line=twice.text, where=twice.where)
         known = certificates or {}
         digests = {rule.name: rule_digest(rule) for rule in self._rules}
-        self.certificates: Mapping[str, str] = MappingProxyType(
-            {name: known[digest] for name, digest in digests.items() if digest in known}
-        )
+        self.certificates: Mapping[str, str] = {
+            name: known[digest] for name, digest in digests.items() if digest in known
+        }
 
     @cached_property
     def digest(self) -> str:

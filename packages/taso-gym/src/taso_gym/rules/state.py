@@ -71,6 +71,11 @@ class RewriteState:
         self.matches: tuple[tuple[Match, ...], ...] = self._limited(None)
 
     @property
+    def cost_model(self) -> CostModel | None:
+        """What `cost` is by."""
+        return self._model
+
+    @property
     def hash(self) -> int:
         """Incremental hash of the graph: equal for equal graphs of one process and one start graph."""
         return self.graph.hash
