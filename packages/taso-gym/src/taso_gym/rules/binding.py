@@ -121,10 +121,14 @@ def bind(
 
 def _types_fit(rule: Rule, sigs: Sequence[Signature]) -> bool:
     """Whether a rule for floating types meets exactly one of them (indices and truth values beside it may be)."""
-    if rule.any_type:
-        return True
+    return rule.any_type or floating_type(sigs) != ""
+
+
+def floating_type(sigs: Sequence[Signature]) -> str:
+    """Return the one floating type that occurs in signatures; "" for none or several."""
     types = [t for sig in sigs for t in (*sig.inputs, *sig.outputs) if isinstance(t, TensorType)]
-    return len({t.dtype for t in types} & FLOATS) == 1
+    found = {t.dtype for t in types} & FLOATS
+    return min(found) if len(found) == 1 else ""
 
 
 def _bind_attributes(pattern: Pattern, sigs: Sequence[Signature]) -> dict[str, Any] | None:
@@ -132,10 +136,13 @@ def _bind_attributes(pattern: Pattern, sigs: Sequence[Signature]) -> dict[str, A
     for node, sig in zip(pattern.nodes, sigs, strict=True):
         actual = dict(sig.attrs)
         for name, expr in node.attrs:
-            if expr.kind == "name" and name in actual:
-                attrs.setdefault(str(expr.value), actual[name])
+            if name in actual:
+                items = actual[name] if expr.kind == "list" and isinstance(actual[name], tuple) else (actual[name],)
+                for variable, item in zip(expr.args or (expr,), items, strict=False):
+                    if variable.kind == "name":
+                        attrs.setdefault(str(variable.value), item)
         if node.others:
-            held = {k: v for k, v in actual.items() if k not in dict(node.attrs)}
+            held = {k: v for k, v in actual.items() if k in node.held}
             if attrs.setdefault(node.others, held) != held:
                 return None
     return attrs

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -86,15 +87,24 @@ class Scope:
 
     Attributes:
         kinds: name -> "tensor", "tensors" (written ``*xs``), "attribute" or "attributes" (written ``**k``).
-        others: ``**k`` -> names of the attributes it stands for.
+        others: ``**k`` -> names of the attributes it stands for: those that aren't written out on the left and that
+            every operator with ``**k`` has; what it can't stand for must have its ONNX default.
     """
 
     kinds: dict[str, str] = field(default_factory=dict[str, str])
     others: dict[str, frozenset[str]] = field(default_factory=dict[str, frozenset[str]])
 
+    def hold(self, name: str, attributes: frozenset[str]) -> None:
+        """Let ``**name`` stand for no other attributes than these."""
+        self.others[name] = self.others.get(name, attributes) & attributes
+
     def kind(self, name: str) -> str:
         """Return what a name stands for; "" for nothing."""
         return self.kinds.get(name, "")
+
+
+CONSTANTS: Mapping[str, float] = {"pi": math.pi}
+"""Names of numbers; reserved."""
 
 
 class ExpressionReader:
@@ -156,6 +166,8 @@ class ExpressionReader:
         return links[0] if len(links) == 1 else Expr("and", None, links, column)
 
     def _name(self, name: str, node: ast.expr, column: int) -> Expr:
+        if name in CONSTANTS:
+            return Expr("number", CONSTANTS[name], (), column)
         kind = self.scope.kind(name)
         if kind.startswith("tensor"):
             raise self.piece.fail(f"expected a number or list, found the tensor {name!r}", node)

@@ -202,6 +202,22 @@ def _delete(items: Any, index: Any) -> tuple[Any, ...]:
     return (*items[:at], *items[at + 1 :])
 
 
+def _without(items: Any, indices: Any) -> tuple[Any, ...]:
+    dropped = {index % max(len(items), 1) for index in _list(indices) if _item(_list(items), index) is not None}
+    return tuple(item for i, item in enumerate(items) if i not in dropped)
+
+
+def _plus(a: Any, b: Any) -> tuple[Any, ...]:
+    if len(_list(a)) != len(_list(b)):
+        raise Undefined(f"lists of unequal length, {a} and {b}")
+    return tuple(x + y for x, y in zip(a, b, strict=True))
+
+
+def _keeps_order(shape: Any, perm: Any) -> bool:
+    moved = [i for i in _list(perm) if _item(_list(shape), i) != 1]
+    return moved == sorted(moved)
+
+
 FUNCTIONS: Mapping[str, Function] = MappingProxyType(
     {
         "shape": Function(("tensor",), _shape),
@@ -228,6 +244,9 @@ FUNCTIONS: Mapping[str, Function] = MappingProxyType(
         "replace": Function(("value", "value", "value"), _replace),
         "insert": Function(("value", "value", "value"), _insert),
         "delete": Function(("value", "value"), _delete),
+        "without": Function(("value", "value"), _without),
+        "plus": Function(("value", "value"), _plus),
+        "keeps_order": Function(("value", "value"), _keeps_order),
     }
 )
 """Name -> function.
@@ -235,5 +254,7 @@ FUNCTIONS: Mapping[str, Function] = MappingProxyType(
 ``shape(a)``, ``rank(a)``, ``dim(a, i)``, ``size(a)`` (number of elements), ``dtype(a)``, ``const(a)`` and
 ``value(a)`` ask about a tensor; ``count(xs)``, ``dims(xs, i)`` and ``const(xs)`` about all of ``*xs``.
 ``permute(s, p)`` takes items in the order ``p``; ``compose(p, q)`` is the permutation of a Transpose by ``p`` and then
-one by ``q``. ``insert(s, i, d)``, ``replace(s, i, d)`` and ``delete(s, i)`` edit a list.
+one by ``q``. ``insert(s, i, d)``, ``replace(s, i, d)`` and ``delete(s, i)`` edit a list, ``without(s, [i, j])`` drops
+several items, ``plus(s, t)`` adds item by item. ``keeps_order(s, p)``: a Transpose by ``p`` of shape ``s`` moves no
+data, since the axes that aren't of size 1 stay in order.
 """

@@ -24,8 +24,7 @@ class Label:
         absent: for each fixed operand whether it must be absent; an operand that isn't absent must be there.
         spread: position of the operand that stands for any number of inputs, or None.
         attrs: attributes with the value that they must have.
-        free: names of attributes that may have any value here.
-        others: all attributes that aren't in ``attrs`` may have any value; else they must have their ONNX default.
+        free: names of attributes that may have any value here; those in neither have their ONNX default.
         root: one of its outputs is replaced, so it mustn't be constant (constants are folded and cost nothing).
     """
 
@@ -34,7 +33,6 @@ class Label:
     spread: int | None
     attrs: tuple[tuple[str, Any], ...]
     free: frozenset[str]
-    others: bool
     root: bool
 
     def __call__(self, sig: Signature) -> bool:
@@ -54,13 +52,12 @@ class Label:
     def _attributes(self, sig: Signature) -> bool:
         actual = dict(sig.attrs)
         given = {**self.op.defaults, **dict(self.attrs)}
-        loose = (set(actual) - {name for name, _ in self.attrs}) if self.others else self.free
-        given |= {name: actual[name] for name in loose if name in actual}
+        given |= {name: actual[name] for name in self.free if name in actual}
         try:
             expected = self.op.normalize(given, sig.inputs)  # pyright: ignore[reportArgumentType]
         except (TypeInferenceError, TypeError, IndexError):
             return False
-        return all(name in loose or expected.get(name) == value for name, value in actual.items())
+        return all(name in self.free or expected.get(name) == value for name, value in actual.items())
 
 
 def label_of(pattern: Pattern, number: int) -> Label:
@@ -72,8 +69,7 @@ def label_of(pattern: Pattern, number: int) -> Label:
         tuple(isinstance(operand, Absent) for operand in node.operands),
         node.spread,
         literals,
-        free,
-        node.others is not None,
+        free | node.held,
         any(root.node == number for root in pattern.roots),
     )
 

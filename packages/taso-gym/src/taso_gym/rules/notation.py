@@ -17,7 +17,7 @@ from taso_gym.errors import RuleError
 from taso_gym.rules.expressions import ExpressionReader, Piece
 from taso_gym.rules.pattern import pattern_of
 from taso_gym.rules.rule import NUMERICS, AllOutputs, Call, Expr, Numerics, Output, Rest, Root, Rule, Var
-from taso_gym.rules.terms import TermReader, bind_scope
+from taso_gym.rules.terms import TermReader, bind_scope, narrow_scope
 from taso_gym.rules.unparse import unparse
 
 __all__ = ["parse_rules", "unparse"]
@@ -142,6 +142,7 @@ def _tokens(body: Piece) -> list[tokenize.TokenInfo]:
 def _direction(line: _Line, name: str, left: Piece, right: Piece) -> Rule:
     left_trees, right_trees = left.parse(), right.parse()
     scope = bind_scope(left_trees, left)
+    narrow_scope(right_trees, right, scope)
     lhs = tuple(map(TermReader(left, scope, left=True).root, left_trees))
     rhs = tuple(map(TermReader(right, scope, left=False).root, right_trees))
     conditions = _conditions(line.conditions, ExpressionReader(line.conditions, scope)) if line.conditions else ()

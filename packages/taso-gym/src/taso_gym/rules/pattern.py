@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -51,12 +51,14 @@ class PatternNode:
         op: the operator.
         operands: in order, without absent ones at the end.
         attrs, others: as in `taso_gym.rules.rule.Call`.
+        held: the attributes that ``others`` stands for.
     """
 
     op: Operator
     operands: tuple[Operand, ...]
     attrs: tuple[tuple[str, Expr], ...]
     others: str | None
+    held: frozenset[str]
 
     @cached_property
     def spread(self) -> int | None:
@@ -102,19 +104,51 @@ def pattern_of(rule: Rule, lhs: tuple[Root, ...] | None = None, ascending: tuple
     """Return the pattern of a rule's left side, or of another order ``lhs`` of its operands.
 
     Raises:
-        RuleError: an output is named twice, a literal isn't a number, or the pieces aren't connected.
+        RuleError: a literal isn't a number, or the pieces aren't connected.
     """
     reader = _Reader(rule)
-    roots = tuple(reader.root(root) for root in lhs or rule.lhs)
-    if len(set(roots)) != len(roots):
-        raise RuleError(
-            "expected different outputs on the left side, found one twice", line=rule.text, where=rule.where
-        )
-    pattern = Pattern(tuple(n for n in reader.nodes if n is not None), roots, ascending)
+    roots: list[Inner] = []
+    for root in lhs or rule.lhs:
+        # A root that is written twice is two nodes that compute the same.
+        if reader.root(root) in roots:
+            reader.forget(root)
+        roots.append(reader.root(root))
+    pattern = Pattern(tuple(n for n in reader.nodes if n is not None), tuple(roots), ascending)
     if _pieces(pattern) > 1:
         message = "expected a left side whose operators are connected by tensors, found unrelated pieces"
         raise RuleError(message, line=rule.text, where=rule.where)
     return pattern
+
+
+def held_attributes(rule: Rule) -> dict[str, frozenset[str]]:
+    """Return, for each ``**k``, the attributes that it stands for.
+
+    Those that the left side doesn't write out and that every operator with ``**k``, on either side, has. What it can't
+    stand for must have its ONNX default on the left and gets it on the right.
+    """
+    held: dict[str, frozenset[str]] = {}
+    for side in (rule.lhs, rule.rhs):
+        for call in calls_of(side):
+            if call.others:
+                written = {name for name, _ in call.attrs} if side is rule.lhs else set[str]()
+                own = frozenset(operator_named(call.op).defaults) - written
+                held[call.others] = held.get(call.others, own) & own
+    return held
+
+
+def calls_of(roots: Iterable[Root]) -> Iterator[Call]:
+    """Yield every call in terms, outer ones first."""
+    for root in roots:
+        call = root.call if isinstance(root, Output | AllOutputs) else root
+        if isinstance(call, Call):
+            yield call
+            yield from calls_of(call.args)
+
+
+def bound_names(expr: Expr) -> list[str]:
+    """Return the attribute variables that an attribute on the left binds: ``axis=a``, ``axes=[a, b]``."""
+    items = expr.args if expr.kind == "list" else (expr,)
+    return [str(item.value) for item in items if item.kind == "name"]
 
 
 class _Reader:
@@ -122,6 +156,7 @@ class _Reader:
 
     def __init__(self, rule: Rule) -> None:
         self.rule = rule
+        self.held = held_attributes(rule)
         self.numbers: dict[Call, int] = {}
         self.nodes: list[PatternNode | None] = []
 
@@ -136,6 +171,12 @@ class _Reader:
             case _:
                 raise RuleError("expected an operator on the left side", line=self.rule.text, where=self.rule.where)
 
+    def forget(self, root: Root) -> None:
+        """Let the root's call be a new node when it is read again."""
+        call = root.call if isinstance(root, Output | AllOutputs) else root
+        assert isinstance(call, Call)
+        del self.numbers[call]
+
     def call(self, call: Call) -> int:
         if call in self.numbers:
             return self.numbers[call]
@@ -144,7 +185,8 @@ class _Reader:
         operands = tuple(map(self.operand, call.args))
         while operands and isinstance(operands[-1], Absent):
             operands = operands[:-1]
-        self.nodes[number] = PatternNode(operator_named(call.op), operands, call.attrs, call.others)
+        held = self.held.get(call.others or "", frozenset())
+        self.nodes[number] = PatternNode(operator_named(call.op), operands, call.attrs, call.others, held)
         return number
 
     def operand(self, term: Root) -> Operand:

@@ -41,7 +41,8 @@ class Call:
         args: operands in order; `AllOutputs` stands for as many operands as the inner call has outputs.
         attrs: (name, expression) of the attributes that are written out; the others have their ONNX default,
             unless ``others`` names them.
-        others: the ``k`` of ``**k``, or None: all attributes that aren't written out, as one variable.
+        others: the ``k`` of ``**k``, or None: the attributes that aren't written out, as one variable. It stands for
+            those that every operator with ``**k`` in the rule has (see `taso_gym.rules.pattern.held_attributes`).
     """
 
     op: str

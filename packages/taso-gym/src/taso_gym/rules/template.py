@@ -15,7 +15,7 @@ from taso_gym.graph import OUTPUT_BITS, Weight
 from taso_gym.ops import MICROSOFT, Operator
 from taso_gym.ops.onnx_form import to_onnx
 from taso_gym.rules.acyclic import dependencies, guards
-from taso_gym.rules.binding import Place, asks_for_values, bind, spans_of, types_of
+from taso_gym.rules.binding import Place, asks_for_values, bind, floating_type, spans_of, types_of
 from taso_gym.rules.conditions import Binding, evaluate, holds
 from taso_gym.rules.functions import Undefined
 from taso_gym.rules.pattern import Pattern, operator_named
@@ -85,7 +85,7 @@ def build(
     # Types are asked first: a weight is only read for matches that hold otherwise.
     if binding is None or not all(holds(c, binding) for c in sorted(rule.conditions, key=asks_for_values)):
         return None
-    side = RightSide(binding, opsets, spans_of(places, sigs), types_of(places, sigs), same)
+    side = RightSide(binding, opsets, spans_of(places, sigs), types_of(places, sigs), same, floating_type(sigs))
     try:
         refs = [ref for root in rule.rhs for ref in side.refs(root)]
     except (Undefined, TypeInferenceError, Refused):
@@ -118,9 +118,11 @@ class RightSide:
         spans: Mapping[str, range],
         types: Sequence[ValueType | None],
         same: Sequence[int],
+        dtype: str,
     ) -> None:
-        """Begin with the bound values only."""
+        """Begin with the bound values only; ``dtype`` is of literals that have no tensor beside them."""
         self.binding, self.opsets, self.spans, self.types, self.same = binding, opsets, spans, list(types), same
+        self.dtype = dtype
         self.literals: list[LiteralValue] = []
         self.nodes: dict[tuple[Signature, tuple[Ref, ...]], int] = {}
         self.sigs: list[Signature] = []
@@ -160,7 +162,7 @@ class RightSide:
         dtypes = [self._dtype(refs) for refs in tensors]
         operands: list[Ref] = []
         for i, refs in enumerate(tensors):
-            operands += self.refs(call.args[i], _nearest(dtypes, i)) if refs is None else refs
+            operands += self.refs(call.args[i], _nearest(dtypes, i) or self.dtype) if refs is None else refs
         attrs = dict(self.binding.attrs[call.others]) if call.others else {}
         attrs |= {name: evaluate(expr, self.binding) for name, expr in call.attrs}
         sig = signature(operator_named(call.op), attrs, [self.type_of(ref) for ref in operands])

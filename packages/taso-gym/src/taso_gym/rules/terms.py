@@ -7,14 +7,14 @@ import difflib
 from collections.abc import Iterable
 
 from taso_gym.ops import OPERATORS, Operator
-from taso_gym.rules.expressions import ExpressionReader, Piece, Scope
+from taso_gym.rules.expressions import CONSTANTS, ExpressionReader, Piece, Scope
 from taso_gym.rules.functions import FUNCTIONS
 from taso_gym.rules.rule import Absent, AllOutputs, Call, Constant, Expr, Output, Rest, Root, Term, Var
 
 KEYS = {op.key: op for op in OPERATORS.values()}
 """Operators by the name that rules write: ``MatMul``, ``ms.FusedMatMul``."""
 
-RESERVED = frozenset({"opset"})
+RESERVED = frozenset({"opset", *CONSTANTS})
 
 
 def operator_of(node: ast.Call, piece: Piece) -> Operator:
@@ -62,15 +62,22 @@ def _bind(node: ast.expr, piece: Piece, scope: Scope) -> None:
 def _bind_attributes(op: Operator, keywords: list[ast.keyword], piece: Piece, scope: Scope) -> None:
     written = {keyword.arg for keyword in keywords}
     for keyword in keywords:
-        if not isinstance(keyword.value, ast.Name):
-            continue
-        name = keyword.value.id
-        _enter(name, "attribute" if keyword.arg else "attributes", keyword.value, piece, scope)
-        held = frozenset(op.defaults) - written
-        if keyword.arg is None and scope.others.setdefault(name, held) != held:
-            before = ", ".join(sorted(scope.others[name]))
-            message = f"expected **{name} to stand for the same attributes as before ({before}), found others"
-            raise piece.fail(message, keyword.value)
+        values = keyword.value.elts if isinstance(keyword.value, ast.List | ast.Tuple) else [keyword.value]
+        for value in values:
+            if isinstance(value, ast.Name):
+                _enter(value.id, "attribute" if keyword.arg else "attributes", value, piece, scope)
+        if keyword.arg is None and isinstance(keyword.value, ast.Name):
+            scope.hold(keyword.value.id, frozenset(op.defaults) - written)
+
+
+def narrow_scope(roots: Iterable[ast.expr], piece: Piece, scope: Scope) -> None:
+    """Let each ``**k`` stand only for attributes that every operator on the right which takes it has too."""
+    for root in roots:
+        for node in ast.walk(root):
+            for keyword in node.keywords if isinstance(node, ast.Call) else ():
+                if keyword.arg is None and isinstance(keyword.value, ast.Name) and keyword.value.id in scope.others:
+                    assert isinstance(node, ast.Call)
+                    scope.hold(keyword.value.id, frozenset(operator_of(node, piece).defaults))
 
 
 def _enter(name: str, kind: str, node: ast.expr, piece: Piece, scope: Scope) -> None:
@@ -145,7 +152,7 @@ class TermReader:
         others: str | None = None
         for keyword in node.keywords:
             if keyword.arg is None:
-                others = self._others(op, keyword, {k.arg for k in node.keywords})
+                others = self._others(keyword)
             elif keyword.arg not in op.defaults:
                 choices = ", ".join(sorted(op.defaults)) or "none"
                 raise self.piece.fail(f"expected an attribute of {op.key} ({choices}), found {keyword.arg!r}", keyword)
@@ -153,14 +160,12 @@ class TermReader:
                 attrs[keyword.arg] = self.expressions.read(keyword.value)
         return tuple(sorted(attrs.items())), others
 
-    def _others(self, op: Operator, keyword: ast.keyword, written: set[str | None]) -> str:
+    def _others(self, keyword: ast.keyword) -> str:
         name = keyword.value.id if isinstance(keyword.value, ast.Name) else ast.unparse(keyword.value)
         if name not in self.scope.others:
             raise self.piece.fail(
                 f"expected **name with a name that the left side binds, found **{name}", keyword.value
             )
-        if surplus := self.scope.others[name] - set(op.defaults) - written:
-            raise self.piece.fail(f"expected attributes of {op.key}, found {min(surplus)!r} in **{name}", keyword.value)
         return name
 
     def _check_operands(self, op: Operator, args: tuple[Root, ...], node: ast.Call) -> None:
@@ -175,10 +180,3 @@ class TermReader:
             raise self.piece.fail(f"expected {count} operands of {op.key}, found {fixed}", node)
         if not spreads and any(isinstance(arg, Absent) for arg in args[: op.min_inputs]):
             raise self.piece.fail(f"expected the first {op.min_inputs} operands of {op.key}, found an absent one", node)
-        if not self.left and any(isinstance(a, Constant) for a in args) and not any(map(is_tensor, args)):
-            raise self.piece.fail("expected a tensor beside the literal, to take the element type of, found none", node)
-
-
-def is_tensor(term: Root) -> bool:
-    """Whether a term has an element type of its own."""
-    return not isinstance(term, Constant | Absent)

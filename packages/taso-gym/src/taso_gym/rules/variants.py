@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
 
-from taso_gym.rules.pattern import Pattern, operator_named, pattern_of
+from taso_gym.rules.pattern import Pattern, bound_names, operator_named, pattern_of
 from taso_gym.rules.rule import AllOutputs, Call, Constant, Expr, Output, Rest, Root, Rule, Var
 from taso_gym.rules.unparse import unparse_expr, unparse_term
 
@@ -101,7 +101,7 @@ def _number(term: Root, names: dict[str, str]) -> None:
         case Call(_, args, attrs, others):
             for arg in args:
                 _number(arg, names)
-            for name in [str(e.value) for _, e in attrs if e.kind == "name"] + ([others] if others else []):
+            for name in [n for _, e in attrs for n in bound_names(e)] + ([others] if others else []):
                 names.setdefault(name, f"v{len(names)}")
         case _:
             pass
