@@ -11,7 +11,9 @@ from taso_gym.errors import ModelError
 from taso_gym.ops.floating import NUMPY
 from taso_gym.ops.modules import Array, ArrayModule
 from taso_gym.ops.operator import Attrs, Operator
-from taso_gym.tensor import bind
+from taso_gym.tensor import bind, numpy_dtype
+
+BFLOAT16 = numpy_dtype("bfloat16")
 
 
 def evaluate(
@@ -35,7 +37,17 @@ def evaluate(
     with np.errstate(all="ignore"):
         operands = [xp.asarray(a) if isinstance(a, np.ndarray | np.generic) else a for a in arrays]
         result: Array = op.body(xp, *operands, **keywords)
-    return tuple(cast("tuple[Array, ...]", result)) if isinstance(result, tuple) else (result,)
+    results = cast("tuple[Array, ...]", result) if isinstance(result, tuple) else (result,)
+    narrow = op.name != "Cast" and any(getattr(a, "dtype", None) == BFLOAT16 for a in operands)
+    return tuple(_as_array(r, narrow) for r in results)
+
+
+def _as_array(x: Array, narrow: bool) -> Array:
+    """Return NumPy's scalars as arrays of no axes; bfloat16, which Python numbers widen, as itself."""
+    if not isinstance(x, np.ndarray | np.generic):
+        return x
+    whole = np.asarray(cast(Any, x))
+    return whole.astype(BFLOAT16) if narrow and whole.dtype == np.float32 else whole
 
 
 def bind_attr(value: Any, dims: Mapping[str, int]) -> Any:

@@ -124,7 +124,8 @@ class NumpyModule(ArrayModule):
         if not axes:
             return x
         same_type = {"dtype": x.dtype} if name in ("sum", "prod") else {}
-        return getattr(self.np, name)(x, axis=tuple(axes), keepdims=keepdims, **same_type)
+        result = getattr(self.np, name)(x, axis=tuple(axes), keepdims=keepdims, **same_type)
+        return self.np.asarray(result, dtype=x.dtype)
 
     def concatenate(self, xs: Sequence[Array], axis: int) -> Array:
         """Join along an axis."""

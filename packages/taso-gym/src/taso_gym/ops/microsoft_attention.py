@@ -105,8 +105,7 @@ def ms_attention_type(types: Types, attrs: Attrs) -> tuple[TensorType, ...]:
     x, w, widths = shape(types, 0), shape(types, 1), attrs["qkv_hidden_sizes"]
     expect(len(x) == 3 and w == (x[2], sum(widths)) and widths[0] == widths[1], "operands that fit", types)
     exact_groups(widths[2], attrs["num_heads"])
-    if optional(types, 2):
-        expect(shape(types, 2) == (w[1],), f"a bias of {w[1]}", shape(types, 2))
+    expect(shape(types, 2) == (w[1],), f"a bias of {w[1]}", shape(types, 2))
     check_mask(types, 3, x[0], x[1])
     check_bias(types, 5, (x[0], attrs["num_heads"], x[1], x[1]))
     expect(optional(types, 4) is None, "attention without a past", types)
@@ -127,7 +126,7 @@ def ms_attention(
     xp: ArrayModule,
     x: Array,
     weights: Array,
-    bias: Array | None = None,
+    bias: Array,
     mask_index: Array | None = None,
     past: Array | None = None,
     attention_bias: Array | None = None,
@@ -141,9 +140,9 @@ def ms_attention(
     scale: float | None = None,
     unidirectional: int = 0,
 ) -> Array:
-    """MultiHeadAttention of three projections of one tensor."""
+    """MultiHeadAttention of three projections of one tensor; onnxruntime 1.31 crashes without a bias."""
     assert qkv_hidden_sizes is not None
-    projected = xp.matmul(x, weights) if bias is None else xp.matmul(x, weights) + bias
+    projected = xp.matmul(x, weights) + bias
     ends = qkv_hidden_sizes[0], qkv_hidden_sizes[0] + qkv_hidden_sizes[1]
     return multi_head_attention(
         xp,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from taso_gym.errors import TypeInferenceError
 from taso_gym.ops.modules import Array, ArrayModule
 from taso_gym.ops.operator import Attrs, Types, no_work, operator
 from taso_gym.ops.shapes import axes_of, axis_of, broadcast, broadcasts_to, exact_groups, expect, shape, tensor
@@ -29,7 +28,7 @@ def missing_dim(whole: Shape, known: Shape) -> Dim:
 
 
 def reshape_attrs(attrs: dict[str, Any], types: Types) -> dict[str, Any]:
-    """Replace 0 by the size that stands there and -1 by the size that is missing."""
+    """Replace 0 by the size that stands there and -1 by the size that is missing; a 0 that is left is meant."""
     dims, given = shape(types, 0), tuple(attrs["shape"])
     if not attrs["allowzero"]:
         expect(all(i < len(dims) for i, d in enumerate(given) if d == 0), "0 only for an axis that exists", given)
@@ -38,17 +37,16 @@ def reshape_attrs(attrs: dict[str, Any], types: Types) -> dict[str, Any]:
     if -1 in given:
         at = given.index(-1)
         given = (*given[:at], missing_dim(dims, given[:at] + given[at + 1 :]), *given[at + 1 :])
-    return {"shape": given}
+    return {"shape": given, "allowzero": int(0 in given)}
 
 
 def reshape_type(types: Types, attrs: Attrs) -> tuple[TensorType, ...]:
     """As many elements as before, in a shape that a file can state."""
-    dims, target = shape(types, 0), attrs["shape"]
+    dims = shape(types, 0)
+    target: Shape = attrs["shape"]
     others = [target[:i] + target[i + 1 :] for i in range(len(target))]
-    divided = any(
-        not isinstance(d, int) and missing_dim(dims, rest) == d for d, rest in zip(target, others, strict=True)
-    )
-    expect(divided or product(dims) == product(target), f"a shape of as many elements as {dims}", target)
+    missing = any(not isinstance(d, int) and missing_dim(dims, o) == d for d, o in zip(target, others, strict=True))
+    expect(missing or product(dims) == product(target), f"a shape of as many elements as {dims}", target)
     stated_shape(dims, target)
     return (TensorType(tensor(types, 0).dtype, target),)
 
@@ -57,19 +55,18 @@ def stated_shape(dims: Shape, target: Shape) -> tuple[int, ...]:
     """Return a shape as a file states it: 0 for a symbolic size that stays in place, -1 for one other.
 
     Raises:
-        TypeInferenceError: two symbolic sizes move.
+        TypeInferenceError: two symbolic sizes move, or one does and a size is 0.
     """
+    if 0 in target:
+        expect(all(isinstance(d, int) for d in target), "static sizes beside a size of 0", target)
     stated = [d if isinstance(d, int) else 0 if i < len(dims) and dims[i] == d else -1 for i, d in enumerate(target)]
-    if stated.count(-1) > 1:
-        raise TypeInferenceError(f"expected at most one symbolic size to move from {dims}, found {target}")
+    expect(stated.count(-1) <= 1, f"at most one symbolic size to move from {dims}", target)
     return tuple(stated)
 
 
 def export_reshape(attrs: dict[str, Any], types: Types, _out: tuple[TensorType, ...], _opset: int) -> dict[str, Any]:
-    """Symbolic sizes are written as 0 and -1; a true size of 0 needs ``allowzero``."""
-    dims, target = shape(types, 0), attrs["shape"]
-    moved_zero = any(d == 0 and (i >= len(dims) or dims[i] != 0) for i, d in enumerate(target))
-    return {"shape": target if moved_zero else stated_shape(dims, target), "allowzero": int(moved_zero)}
+    """Symbolic sizes are written as 0 and -1; a size of 0 needs ``allowzero``."""
+    return attrs | {"shape": stated_shape(shape(types, 0), attrs["shape"])}
 
 
 @operator(

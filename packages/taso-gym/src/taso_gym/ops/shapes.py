@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 from taso_gym.errors import TypeInferenceError
 from taso_gym.ops.operator import Attrs, Types, Work
@@ -41,7 +41,8 @@ def one_dtype(types: Types) -> str:
 def expect(condition: bool, wanted: str, found: object) -> None:
     """Raise `TypeInferenceError` unless ``condition`` is shown."""
     if not condition:
-        raise TypeInferenceError(f"expected {wanted}, found {found}")
+        parts = cast("tuple[object, ...]", found) if type(found) is tuple else (found,)
+        raise TypeInferenceError(f"expected {wanted}, found {', '.join(map(str, parts)) or '()'}")
 
 
 def broadcast(a: Shape, b: Shape) -> Shape:

@@ -1,0 +1,76 @@
+import ml_dtypes
+import numpy as np
+import pytest
+
+from taso_gym.errors import MissingPackageError, ModelError
+from taso_gym.ops import FLOAT64, NUMPY, OPERATORS, evaluate
+from taso_gym.ops.floating import cupy_module
+from taso_gym.tensor import symbol
+
+UNARY = [
+    "Neg",
+    "Exp",
+    "Sqrt",
+    "Erf",
+    "Sigmoid",
+    "Gelu",
+    "LeakyRelu",
+    "Elu",
+    "HardSwish",
+    "Mish",
+    "Softplus",
+    "Reciprocal",
+]
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64, ml_dtypes.bfloat16])
+@pytest.mark.parametrize("name", UNARY)
+def test_element_types_are_kept(name: str, dtype: type) -> None:
+    op = OPERATORS["", name]
+    x = np.array([0.5, 1, 2]).astype(dtype)
+    (found,) = evaluate(op, op.normalize(dict(op.defaults), []), [x])
+    (wanted,) = evaluate(op, op.normalize(dict(op.defaults), []), [x], FLOAT64)
+    assert found.dtype == dtype
+    assert wanted.dtype == np.float64
+    np.testing.assert_allclose(found.astype(np.float64), wanted, rtol=float(4 * ml_dtypes.finfo(dtype).eps))
+
+
+def test_erf_is_accurate() -> None:
+    values = np.array([-6, -0.5, 0, 1e-9, 0.3, 2.5])
+    known = [-1.0, -0.5204998778130465, 0, 1.1283791670955126e-09, 0.3286267594591274, 0.999593047982555]
+    np.testing.assert_allclose(NUMPY.erf(values), known, rtol=1e-14)
+
+
+def test_an_infinity_is_the_extreme_integer() -> None:
+    assert NUMPY.constant(-np.inf, np.zeros(1, np.int8)) == -128
+    assert NUMPY.constant(np.inf, np.zeros(1, np.uint8)) == 255
+
+
+def test_a_row_of_minus_infinities_has_softmax_zero_in_attention_and_none_by_itself() -> None:
+    row = np.full((1, 3), -np.inf)
+    with np.errstate(invalid="ignore"):
+        powers = NUMPY.exp(NUMPY.shift_max(row, 1))
+    assert (NUMPY.ratio(powers, NUMPY.sum(powers, [1])) == 0).all()
+    assert np.isnan(evaluate(OPERATORS["", "Softmax"], {"axis": 1}, [row])[0]).all()
+
+
+def test_division_of_integers_truncates() -> None:
+    assert NUMPY.divide(np.array([-7, 7]), np.array([2, -2])).tolist() == [-3, -3]
+
+
+def test_symbols_in_attributes_are_bound() -> None:
+    attrs = {"shape": (symbol("N"), 2), "allowzero": 0}
+    assert evaluate(OPERATORS["", "Reshape"], attrs, [np.zeros(6)], dims={"N": 3})[0].shape == (3, 2)
+
+
+def test_an_operator_of_known_types_only_isnt_evaluated() -> None:
+    with pytest.raises(ModelError, match="ConvTranspose"):
+        evaluate(OPERATORS["", "ConvTranspose"], {}, [])
+
+
+def test_cupy_that_is_missing_is_named() -> None:
+    try:
+        import cupy  # noqa: F401
+    except ImportError:
+        with pytest.raises(MissingPackageError, match="gpu"):
+            cupy_module()

@@ -1,0 +1,105 @@
+import numpy as np
+import pytest
+
+from taso_gym.errors import TypeInferenceError
+from taso_gym.ops import OPERATORS
+from taso_gym.ops.operator import shortest
+from taso_gym.signature import signature
+from taso_gym.tensor import TensorType, symbol
+
+X = TensorType("float", (2, 3))
+N = symbol("N")
+
+
+def sig(name: str, types: list[TensorType], **attrs: object):
+    return signature(OPERATORS["", name], attrs, types)
+
+
+def test_a_float_of_a_file_is_the_number_that_its_author_wrote() -> None:
+    assert shortest(float(np.float32(1e-5))) == 1e-5
+    assert sig("LeakyRelu", [X], alpha=float(np.float32(0.1))) is sig("LeakyRelu", [X], alpha=0.1)
+
+
+def test_an_integer_where_a_float_belongs_is_one() -> None:
+    assert repr(sig("Elu", [X], alpha=2).attr("alpha")) == "2.0"
+
+
+@pytest.mark.parametrize(
+    ("name", "attrs", "message"),
+    [
+        ("Concat", {}, "expected the attribute 'axis' of Concat, found none"),
+        ("Softmax", {"axis": "last"}, "expected axis of type int, found 'last'"),
+        ("Softmax", {"axis": 2}, "expected an axis in"),
+        ("BatchNormalization", {"training_mode": 1}, "expected BatchNormalization for inference"),
+        ("Gelu", {"approximate": "sigmoid"}, "approximate"),
+    ],
+)
+def test_wrong_attributes_are_named(name: str, attrs: dict[str, object], message: str) -> None:
+    with pytest.raises(TypeInferenceError, match=message):
+        sig(name, [X, *[TensorType("float", (3,))] * (OPERATORS["", name].min_inputs - 1)], **attrs)
+
+
+@pytest.mark.parametrize(
+    ("name", "shapes", "attrs"),
+    [
+        ("Add", [(2, 3), (2,)], {}),
+        ("Add", [(N,), (2,)], {}),
+        ("MatMul", [(2, 3), (2, 3)], {}),
+        ("MatMul", [(), (3,)], {}),
+        ("Gemm", [(2, 3), (3, 4), (3,)], {}),
+        ("Conv", [(1, 4, 5, 5), (2, 3, 3, 3)], {}),
+        ("Conv", [(1, 4, 5, 5), (3, 2, 3, 3)], {"group": 2}),
+        ("Conv", [(1, 4, 5, 5), (2, 4, 6, 3)], {}),
+        ("MaxPool", [(1, 2, 5, 5)], {"kernel_shape": [3, 3], "pads": [3, 0, 0, 0]}),
+        ("Concat", [(2, 3), (3, 3)], {"axis": 1}),
+        ("Split", [(2, 3)], {"axis": 1, "split": [1, 1]}),
+        ("Reshape", [(2, 3)], {"shape": [4, -1]}),
+        ("Transpose", [(2, 3)], {"perm": [0, 0]}),
+        ("Squeeze", [(2, 3)], {"axes": [0]}),
+        ("Expand", [(2, 3)], {"shape": [4, 3]}),
+        ("PRelu", [(3,), (2, 3)], {}),
+        ("Einsum", [(2, 3), (2, 3)], {"equation": "ij,jk->ik"}),
+        ("LayerNormalization", [(2, 3), (2,)], {}),
+        ("GroupNormalization", [(2, 3, 4), (3,), (3,)], {"num_groups": 2}),
+        ("Slice", [(N, 3)], {"starts": [1], "ends": [5]}),
+        ("Attention", [(2, 4, 3, 6), (2, 3, 5, 6), (2, 3, 5, 6)], {}),
+    ],
+)
+def test_operands_that_dont_fit_are_refused(name: str, shapes: list[tuple], attrs: dict[str, object]) -> None:
+    with pytest.raises(TypeInferenceError, match="expected"):
+        sig(name, [TensorType("float", s) for s in shapes], **attrs)
+
+
+def test_mixed_element_types_are_refused() -> None:
+    with pytest.raises(TypeInferenceError, match="one element type"):
+        sig("Add", [X, TensorType("double", (2, 3))])
+
+
+def test_attributes_that_mean_the_same_are_the_same() -> None:
+    assert sig("Transpose", [X]) is sig("Transpose", [X], perm=[1, 0])
+    assert sig("Softmax", [X]) is sig("Softmax", [X], axis=1)
+    assert sig("Slice", [X], starts=[0], ends=[2], axes=[0]) is sig("Slice", [X], starts=[0], ends=[9], axes=[-1])
+    assert sig("Gemm", [X, TensorType("float", (3, 4))], beta=0.5) is sig("Gemm", [X, TensorType("float", (3, 4))])
+    matrices = [TensorType("float", (2, 3)), TensorType("float", (3, 4))]
+    assert sig("Einsum", matrices, equation="xy,yz->xz") is sig("Einsum", matrices, equation="ij, jk")
+
+
+def test_automatic_pads_are_written_out() -> None:
+    x, w = TensorType("float", (N, 3, N, 9)), TensorType("float", (4, 3, 3, 4))
+    assert sig("Conv", [x, w], auto_pad="SAME_UPPER").attr("pads") == (1, 1, 1, 2)
+    assert sig("Conv", [x, w], auto_pad="SAME_LOWER").attr("pads") == (1, 2, 1, 1)
+    with pytest.raises(TypeInferenceError, match="static sizes for auto_pad"):
+        sig("Conv", [x, w], auto_pad="SAME_UPPER", strides=[2, 2])
+
+
+def test_sizes_over_symbols() -> None:
+    x = TensorType("float", (N, 12, 768))
+    assert sig("Reshape", [x], shape=[0, -1, 12, 64]).outputs[0].shape == (N, 12, 12, 64)
+    assert sig("Reshape", [x], shape=[-1, 768]).outputs[0].shape == (N * 12, 768)
+    assert sig("Concat", [x, x], axis=0).outputs[0].shape == (N * 2, 12, 768)
+    assert [t.shape for t in sig("Split", [x._replace(shape=(N * 2, 3))], num_outputs=2).outputs] == [(N, 3), (N, 3)]
+
+
+def test_an_unknown_quotient_is_a_symbol_that_binds() -> None:
+    out = sig("Reshape", [TensorType("float", (N, 3))], shape=[-1, 2]).outputs[0]
+    assert out.bind({"N": 4}).shape == (6, 2)
