@@ -82,9 +82,10 @@ class GraphBuilder:
     ) -> tuple[int, ...]:
         """Add a node of any signature and return its outputs."""
         node_id = self._take_id()
-        own = node_hash(sig, self._sems(inputs))
+        operands = tuple(inputs[: len(sig.inputs)])
+        own = node_hash(sig, self._sems(operands))
         sems = tuple(hash((own, i)) % HASH_MODULUS for i in range(len(sig.outputs)))
-        self._enter(node_id, Node(sig, tuple(inputs[: len(sig.inputs)]), sems, tuple(names) or (None,) * len(sems)))
+        self._enter(node_id, Node(sig, operands, sems, tuple(names) or (None,) * len(sems), own))
         return tuple(value_of(node_id, i) for i in range(len(sems)))
 
     def output(self, name: str, value: int) -> None:
@@ -95,8 +96,8 @@ class GraphBuilder:
         """Return the graph; the builder isn't used afterwards."""
         values = tuple(v for _, v in self._outputs)
         sink = sink_signature(tuple(self.type_of(v) for v in values))
-        self._enter(SINK, Node(sink, values, (), ()))
-        total = sum(node_hash(n.sig, self._sems(n.inputs)) for n in self._nodes.values()) % HASH_MODULUS
+        self._enter(SINK, Node(sink, values, (), (), node_hash(sink, self._sems(values))))
+        total = sum(n.hash for n in self._nodes.values()) % HASH_MODULUS
         names = tuple(name for name, _ in self._outputs)
         info = ModelInfo(self._opsets, tuple(self._inputs), names, self._template, self._digest)
         uses = {v: tuple(u) for v, u in self._uses.items()}

@@ -3,7 +3,7 @@
 A `Node` is (signature, inputs, semantic ids). A `Graph` owns only dicts of references: a rewrite
 returns a new one that shares every untouched record, so a fork is free and undo means keeping the parent.
 
-Values and uses are integers: ``value = node_id << 8 | output`` and ``use = node_id << 8 | input``. Graph inputs and
+Values and uses are integers: ``value = node_id << 16 | output`` and ``use = node_id << 16 | input``. Graph inputs and
 weights are leaves: they have ids and values like nodes, but live in the side table ``leaves``. Node 0 is the sink that
 consumes the graph's outputs, so that being an output is an ordinary use.
 """
@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import networkx as nx
@@ -24,13 +24,23 @@ from taso_gym.tensor import ValueType
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-OUTPUT_BITS = 8
+OUTPUT_BITS = 16
 SINK = 0
 HASH_MODULUS = (1 << 61) - 1
 
 
 class Weight(Protocol):
     """The value of a constant leaf: something that can be drawn, read or mapped when it is needed, and not before."""
+
+    @property
+    def dtype(self) -> str:
+        """ONNX's name of its element type."""
+        ...
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the tensor."""
+        ...
 
     @property
     def digest(self) -> str:
@@ -60,12 +70,14 @@ class Node(NamedTuple):
         sems: semantic id of each output: equal ids mean equal tensors, whatever way they came about. A value that
             replaces another inherits its id, so that consumers' hashes stay.
         names: ONNX name of each output that had one in the file, else None.
+        hash: its part of the graph hash: `node_hash` of its signature and its inputs' semantic ids.
     """
 
     sig: Signature
     inputs: tuple[int | None, ...]
     sems: tuple[int, ...]
     names: tuple[str | None, ...]
+    hash: int
 
 
 @dataclass(frozen=True)
@@ -79,6 +91,9 @@ class ModelInfo:
         template: the serialised ``ModelProto`` without nodes and initializers: names, documentation, metadata,
             functions, declared types of inputs and outputs; empty for a graph that was built in Python.
         digest: hash of the file, or of what determines a built-in network.
+        defaults: graph input -> the value it has where the caller gives none (an initializer that is also an input).
+        external: the file kept its weights in files beside it, and is written back so.
+        dims: what `taso_gym.load` was told about symbols; for cost, observation and drawn inputs only.
     """
 
     opsets: Mapping[str, int]
@@ -86,6 +101,9 @@ class ModelInfo:
     output_names: tuple[str, ...] = ()
     template: bytes = b""
     digest: str = ""
+    defaults: Mapping[int, Weight] = field(default_factory=dict[int, Weight])
+    external: bool = False
+    dims: Mapping[str, int] = field(default_factory=dict[str, int])
 
 
 def value_of(node_id: int, output: int = 0) -> int:
@@ -104,7 +122,12 @@ def output_index(value: int) -> int:
 
 
 def node_hash(sig: Signature, input_sems: tuple[int, ...]) -> int:
-    """Return a node's part of the graph hash, from its signature and its inputs' semantic ids."""
+    """Return a node's part of the graph hash, from its signature and its inputs' semantic ids.
+
+    The order of a commutative operator's operands makes no difference.
+    """
+    if sig.symmetric and input_sems[0] > input_sems[1]:
+        input_sems = (input_sems[1], input_sems[0], *input_sems[2:])
     return hash((sig.hash, input_sems)) % HASH_MODULUS
 
 
@@ -201,17 +224,23 @@ class Graph:
 
         A Merkle hash from the named inputs and the weights' digests through the signatures to the outputs.
         """
-        digests = {
-            v: stable_hash("weight", leaf.weight.digest) if leaf.weight else stable_hash("input", leaf.name, leaf.type)
-            for v, leaf in self.leaves.items()
-        }
+        digests = {v: self._leaf_digest(v, leaf) for v, leaf in self.leaves.items()}
         for node_id in self.topological_order():
             node = self.nodes[node_id]
-            own = stable_hash(node.sig.hash, [0 if v is None else digests[v] for v in node.inputs])
+            inputs = [0 if v is None else digests[v] for v in node.inputs]
+            if node.sig.symmetric:
+                inputs[:2] = sorted(inputs[:2])
+            own = stable_hash(node.sig.hash, inputs)
             for output in range(len(node.sig.outputs)):
                 digests[value_of(node_id, output)] = stable_hash(own, output)
         pairs = [(name, digests[v]) for name, v in zip(self.info.output_names, self.outputs, strict=True)]
         return f"{stable_hash(pairs):016x}"
+
+    def _leaf_digest(self, value: int, leaf: Leaf) -> int:
+        if leaf.weight:
+            return stable_hash("weight", leaf.weight.digest)
+        default = self.info.defaults.get(value)
+        return stable_hash("input", leaf.name, leaf.type, *([default.digest] if default else []))
 
     def to_networkx(self) -> nx.MultiDiGraph:
         """Return a networkx graph: nodes carry ``op`` and ``signature``, edges ``output``, ``input`` and ``type``."""
@@ -248,7 +277,8 @@ def check(graph: Graph) -> None:
         assert node_id == SINK or strip_absent(types) == node.sig.inputs, (
             f"node {node_id}: {types} != {node.sig.inputs}"
         )
-        total += node_hash(node.sig, graph.sems_of(node.inputs))
+        assert node.hash == node_hash(node.sig, graph.sems_of(node.inputs)), f"node {node_id}: its hash differs"
+        total += node.hash
     assert {v: sorted(u) for v, u in uses.items()} == {v: sorted(u) for v, u in graph.uses.items()}, "uses disagree"
     assert total % HASH_MODULUS == graph.hash, "hash differs from recomputation"
     graph.topological_order()

@@ -27,6 +27,7 @@ class OpaqueOperator:
         proto: the serialised ``NodeProto`` without names, inputs and outputs; its attributes hold any subgraphs.
         pure: deterministic and stateless, so that it may be merged with its equal, folded, or removed when unused.
         captures: names of outer values that its subgraphs read; they are its last inputs, in this order.
+        context: what else of the file gives it its meaning: opset versions, and digests of the functions it calls.
     """
 
     domain: str
@@ -34,6 +35,7 @@ class OpaqueOperator:
     proto: bytes
     pure: bool
     captures: tuple[str, ...] = ()
+    context: str = ""
     view: bool = False
 
     @property
@@ -50,10 +52,11 @@ class Signature:
         attrs: normalised attributes, sorted by name; values are hashable (lists are tuples).
         inputs, outputs: types; None stands for an absent optional input.
         const: the node depends on no graph input: it is folded on save and costs nothing at run time.
-        hash: 64-bit, the same in every process.
+        symmetric: the first two operands may be swapped.
+        hash: 64-bit, the same in every process and for both orders of operands that may be swapped.
     """
 
-    __slots__ = ("__weakref__", "attrs", "const", "hash", "inputs", "op", "outputs")
+    __slots__ = ("__weakref__", "attrs", "const", "hash", "inputs", "op", "outputs", "symmetric")
 
     def __init__(
         self,
@@ -64,8 +67,10 @@ class Signature:
         const: bool,
     ) -> None:
         self.op, self.attrs, self.inputs, self.outputs, self.const = op, attrs, inputs, outputs, const
-        identity = op.proto if isinstance(op, OpaqueOperator) else b""
-        self.hash = stable_hash(op.domain, op.name, identity, attrs, inputs, outputs)
+        identity = (op.proto, op.context) if isinstance(op, OpaqueOperator) else b""
+        self.symmetric = isinstance(op, Operator) and op.commutative and len(inputs) > 1
+        operands = (*sorted(inputs[:2], key=repr), *inputs[2:]) if self.symmetric else inputs
+        self.hash = stable_hash(op.domain, op.name, identity, attrs, operands, outputs)
 
     def __repr__(self) -> str:
         """Write it for people: ``Conv[group=1, …](float[…], const float[…])``."""

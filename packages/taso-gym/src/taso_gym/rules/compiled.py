@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -10,12 +10,12 @@ from taso_gym.graph import Graph, Node, Weight
 from taso_gym.rules.binding import places_of, value_variables
 from taso_gym.rules.labels import Labels
 from taso_gym.rules.pattern import Pattern, operator_named
-from taso_gym.rules.plan import USE, Branch, Instruction, Planner, merge
+from taso_gym.rules.plan import USE, VAR, Instruction, Planner
 from taso_gym.rules.rule import Rule
 from taso_gym.rules.ruleset import RuleSet, operators_of
 from taso_gym.rules.template import Template, build
+from taso_gym.rules.trie import Switch
 from taso_gym.rules.variants import variants_of
-from taso_gym.signature import Signature
 
 
 @dataclass
@@ -90,24 +90,6 @@ class Variant:
             return found
 
 
-class Anchors(dict[Signature, tuple[Branch, ...]]):
-    """Signature -> the merged plans that may begin at a node of it, made as signatures turn up."""
-
-    def __init__(self, labels: Labels, plans: Iterable[tuple[int, list[Instruction]]]) -> None:
-        """Hold (bit of the anchor's label, plan) pairs."""
-        super().__init__()
-        self._labels, self._plans = labels, list(plans)
-        self._merged: dict[int, tuple[Branch, ...]] = {}
-
-    def __missing__(self, sig: Signature) -> tuple[Branch, ...]:
-        """Merge the plans whose anchor's label the signature has."""
-        bits = self._labels[sig]
-        if bits not in self._merged:
-            self._merged[bits] = merge(plan for bit, plan in self._plans if bit & bits)
-        self[sig] = self._merged[bits]
-        return self[sig]
-
-
 class CompiledRules:
     """A rule set for given opsets; shared by all states, since it depends on nothing else.
 
@@ -133,9 +115,9 @@ class CompiledRules:
                 plans = self._plans(pattern)
                 self.variants.append(Variant(number, order, rule, pattern, opsets, self.most))
                 anywhere += plans
-                once.append(min(plans, key=lambda found: [i[0] for i in found[1] if i[0] >= USE and i[0] < USE + 2]))
-        self.anywhere = Anchors(self.labels, anywhere)
-        self.once = Anchors(self.labels, once)
+                once.append(min(plans, key=lambda found: [i[0] for i in found[1] if i[0] in (USE, VAR)]))
+        self.anywhere = Switch(self.labels, anywhere)
+        self.once = Switch(self.labels, once)
 
     def _plans(self, pattern: Pattern) -> list[tuple[int, list[Instruction]]]:
         planner = Planner(pattern, self.labels)

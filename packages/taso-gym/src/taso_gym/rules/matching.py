@@ -62,7 +62,7 @@ class Matches:
         """Return the matches of a graph, found from scratch."""
         matches = cls(compiled, rules)
         reach = Reachability(graph)
-        for variant, nodes in search(graph, compiled.once, compiled.labels, graph.nodes):
+        for variant, nodes in search(graph, compiled.once, graph.nodes):
             matches._file(graph, reach, variant, nodes)
         return matches
 
@@ -82,7 +82,7 @@ class Matches:
         for match in stale:
             new._drop(match)
         reach = Reachability(graph)
-        for variant, nodes in search(graph, self.compiled.anywhere, self.compiled.labels, sorted(dirty)):
+        for variant, nodes in search(graph, self.compiled.anywhere, sorted(dirty)):
             new._file(graph, reach, variant, nodes)
         new._settle(graph, reach, preserving)
         return new

@@ -1,13 +1,13 @@
-"""Plans: how a pattern is searched for from one of its nodes, as a list of instructions; many merge into a trie.
+"""Plans: how a pattern is searched for from one of its nodes, as a list of instructions.
 
 A plan fills registers with graph nodes: register 0 is the anchor, IN, USE and VAR fill the next one, the others test
 what is filled. Each test stands as early as it can, then the step with the fewest candidates comes first. Plans are
-data: tuples that can be printed, compared and merged by their common beginnings.
+data: tuples that can be printed and compared, and merged by their common beginnings (`taso_gym.rules.trie`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from taso_gym.rules.labels import Labels, label_of
@@ -31,10 +31,6 @@ EMIT variant registers     a match: its nodes in pattern order
 """
 
 Instruction = tuple[Any, ...]
-Branch = tuple[int, Any, Any, Any, Any, tuple[Any, ...]]
-"""An instruction padded to five fields, and the branches that follow it."""
-
-
 Operand = tuple[int, int]
 """(pattern node, position)."""
 
@@ -146,19 +142,3 @@ class Planner:
         counts |= dict.fromkeys(roots)
         size = max((o for o in counts if o is not None), default=-1) + 1
         self.plan.append((CLOSED, own, tuple(counts.get(o, every) for o in range(size)), every))
-
-
-def merge(plans: Iterable[list[Instruction]]) -> tuple[Branch, ...]:
-    """Return plans as a trie that shares common beginnings; branches keep the order of the plans."""
-    trie: dict[Instruction, Any] = {}
-    for plan in plans:
-        level = trie
-        for instruction in plan:
-            level = level.setdefault(instruction, {})
-    return _freeze(trie)
-
-
-def _freeze(level: dict[Instruction, Any]) -> tuple[Branch, ...]:
-    return tuple(
-        (*instruction, *(None,) * (5 - len(instruction)), _freeze(children)) for instruction, children in level.items()
-    )

@@ -171,9 +171,9 @@ class Rewriting:
         leaf = self.graph.leaves.get(value) or self.leaves.get(value)
         return leaf.sem if leaf else self.nodes[value >> OUTPUT_BITS].sems[output_index(value)]
 
-    def _hash(self, node: Node) -> int:
+    def _hash(self, sig: Signature, inputs: tuple[int | None, ...]) -> int:
         """Return a node's part of the graph hash."""
-        return node_hash(node.sig, tuple([0 if v is None else self._sem(v) for v in node.inputs]))
+        return node_hash(sig, tuple([0 if v is None else self._sem(v) for v in inputs]))
 
     def _add_literal(self, value: LiteralValue) -> int:
         """Give a literal of the right side a leaf and return its value."""
@@ -190,12 +190,13 @@ class Rewriting:
             heirs[ref] = records[matched].sems[output], records[matched].names[output]
         for number, (sig, refs) in enumerate(zip(site.template.sigs, site.template.inputs, strict=True)):
             inputs = tuple([None if r is None else values[r] if r >= 0 else base + ~r for r in refs])
-            own = node_hash(sig, tuple([0 if v is None else self._sem(v) for v in inputs]))
+            own = self._hash(sig, inputs)
             born = [
                 heirs.get(~(number << OUTPUT_BITS | i)) or (hash((own, i)) % HASH_MODULUS, None)
                 for i in range(len(sig.outputs))
             ]
-            self.nodes[self.next_id] = Node(sig, inputs, tuple([sem for sem, _ in born]), tuple([n for _, n in born]))
+            sems, names = tuple([sem for sem, _ in born]), tuple([name for _, name in born])
+            self.nodes[self.next_id] = Node(sig, inputs, sems, names, own)
             self.added.append(self.next_id)
             self.hash += own
             self.next_id += 1
@@ -228,17 +229,16 @@ class Rewriting:
         renamed = self._sem(old) != self._sem(new)
         for consumer in dict.fromkeys(map(producer_of, uses)):
             node = self.nodes[consumer]
-            rewired = node._replace(inputs=tuple([new if v == old else v for v in node.inputs]))
-            if renamed:
-                self.hash += self._hash(rewired) - self._hash(node)
-            self.nodes[consumer] = rewired
+            inputs = tuple([new if v == old else v for v in node.inputs])
+            own = self._hash(node.sig, inputs) if renamed else node.hash
+            self.hash += own - node.hash
+            self.nodes[consumer] = Node(node.sig, inputs, node.sems, node.names, own)
             self.rewired[consumer] = None
         self.uses[new] = (*self.uses.get(new, ()), *uses)  # pyright: ignore[reportGeneralTypeIssues]
         self.touched.add(producer_of(new))
 
     def _remove_matched(self, matched: tuple[int, ...], records: list[Node]) -> None:
-        # All hashes first: the inner nodes' inputs are outputs of matched nodes.
-        self.hash -= sum(map(self._hash, records))
+        self.hash -= sum([record.hash for record in records])
         for node_id in matched:
             self.nodes.pop(node_id)
             self.touched.discard(node_id)
@@ -252,7 +252,7 @@ class Rewriting:
             node = self.nodes.get(node_id)
             if node is None or node_id == SINK or not _is_pure(node) or any(self._used(node_id, node)):
                 continue
-            self.hash -= self._hash(node)
+            self.hash -= node.hash
             for value in dict.fromkeys(v for v in node.inputs if v is not None):
                 self._drop_uses(value, (node_id,))
                 waiting.append(producer_of(value))
