@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import product
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -175,7 +174,7 @@ def _chunks(rows: Ints) -> Iterator[Ints]:
 
 def enumerate_fragment(
     fragment: Fragment, ops: int, on_progress: Callable[[str], None] = lambda _: None
-) -> tuple[Table, Any]:
-    """Return the applications of all DAGs of up to ``ops`` operators, and the evaluator that knows the values' types."""
+) -> tuple[Table, Evaluator]:
+    """Return the applications of all DAGs of up to ``ops`` operators, and the evaluator that knows their types."""
     enumerator = Enumerator(fragment, on_progress)
     return enumerator.run(ops), enumerator.evaluator

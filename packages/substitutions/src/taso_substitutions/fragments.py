@@ -7,13 +7,13 @@ operator takes part.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from taso_gym.errors import OptionError
 from taso_gym.ops import OPERATORS, Operator
-from taso_gym.tensor import Dim, TensorType, symbol
+from taso_gym.tensor import Dim, Poly, TensorType, symbol
 
 
 class Instance(NamedTuple):
@@ -34,7 +34,12 @@ class Instance(NamedTuple):
         """Row of the operator table."""
         return BY_KEY[self.key]
 
+    def takes(self, types: Sequence[TensorType]) -> bool:
+        """Whether operands make sense: a window slides over an image, whose size is a letter, and not over a kernel."""
+        return self.key not in WINDOWED or all(isinstance(d, Poly) for d in (types[0].shape or ())[2:])
 
+
+WINDOWED = frozenset({"Conv", "AveragePool", "MaxPool"})
 BY_KEY = {op.key: op for op in OPERATORS.values()}
 
 
@@ -88,7 +93,7 @@ FRAGMENTS = {
         ),
         Fragment(
             "convolution",
-            {"x": "1B44", "y": "1B44", "v": "BB33", "w": "BB33", "u": "BB11", "s": ""},
+            {"x": "1BHH", "y": "1BHH", "v": "BB33", "w": "BB33", "u": "BB11", "s": ""},
             (
                 op("Conv", 2, pads=(1, 1, 1, 1)),
                 op("Conv", 2),
@@ -100,7 +105,7 @@ FRAGMENTS = {
                 op("AveragePool", 1, kernel_shape=(3, 3), pads=(1, 1, 1, 1), count_include_pad=1),
                 op("MaxPool", 1, kernel_shape=(3, 3), pads=(1, 1, 1, 1)),
             ),
-            ({"B": 4}, {"B": 3}),
+            ({"B": 2, "H": 4}, {"B": 3, "H": 3}),
         ),
         Fragment(
             "movement",
