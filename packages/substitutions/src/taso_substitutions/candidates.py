@@ -53,7 +53,8 @@ class Equality:
 
     def flipped(self) -> Equality:
         """Return it with its sides exchanged."""
-        return canonical(self.right, self.left, dict(zip(variables(self.left, self.right), self.types, strict=True)))
+        types = dict(zip(variables(self.left, self.right), self.types, strict=True))
+        return canonical(self.right, self.left, types, self.attrs)
 
 
 def count(term: Term) -> int:
@@ -147,6 +148,7 @@ def candidates(fragment: Fragment, table: Table, evaluator: Evaluator) -> Iterat
     """Yield the equalities of a fragment, each once modulo renaming of inputs."""
     terms = Terms(fragment, table, evaluator)
     types = fragment.types()
+    sizes = _size_attributes(fragment)
     seen: set[str] = set()
     inputs = len(fragment.inputs)
     repeated = np.bincount(table.value, minlength=inputs)
@@ -155,10 +157,18 @@ def candidates(fragment: Fragment, table: Table, evaluator: Evaluator) -> Iterat
         value = int(table.value[number])
         if value >= inputs and terms.representative[value] == number:
             continue
-        equality = canonical(terms.of(number), terms.of_value(value), types)
+        left, right = terms.of(number), terms.of_value(value)
+        used = {str(e.value) for t in (left, right) for c in subterms(t) for _, e in c.attrs if e.kind == "name"}
+        equality = canonical(left, right, types, ((name, sizes[name]) for name in sorted(used)))
         if equality.key not in seen and not _common_root(equality):
             seen.add(equality.key)
             yield equality
+
+
+def _size_attributes(fragment: Fragment) -> dict[str, Any]:
+    """Return the attribute variables of a fragment, which hold sizes, and what they stand for."""
+    values = (v for instance in fragment.instances for _, v in instance.attrs if isinstance(v, tuple))
+    return {size_variable(v): v for v in values if not all(isinstance(d, int) for d in v)}
 
 
 def _common_root(equality: Equality) -> bool:

@@ -74,8 +74,9 @@ class IndexModule(ArrayModule):
         raise UnprovableError("expected no step that needs numbers")
 
     def constant(self, value: float | int, like: Any) -> IndexTensor:
-        """Return a number; infinities are opaque."""
-        return IndexTensor(self.sizes, (), lambda _: _number(value))
+        """Return a number or a size; infinities are opaque."""
+        scalar = IndexTensor(self.sizes, (), lambda _: _number(value))
+        return scalar.lift(value) if isinstance(value, Poly) else scalar
 
     def function(self, name: str, x: Any) -> IndexTensor:
         """Apply an opaque function; exp turns sums into products."""

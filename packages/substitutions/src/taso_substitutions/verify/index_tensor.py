@@ -9,7 +9,18 @@ from itertools import count, product
 from typing import Any
 
 from taso_gym.tensor import Dim, Poly, floor_div
-from taso_substitutions.verify.normal_form import ZERO, Coordinate, Index, Polynomial, atom, constant
+from taso_substitutions.verify.normal_form import (
+    ZERO,
+    Coordinate,
+    Factor,
+    Index,
+    Polynomial,
+    atom,
+    canonical,
+    collect,
+    constant,
+    variables,
+)
 from taso_substitutions.verify.sizes import UNIT, Axis, Segment, Sizes, UnprovableError
 
 Position = tuple[Coordinate, ...]
@@ -88,19 +99,27 @@ class IndexTensor:
 
 
 def inverse(p: Polynomial) -> Polynomial:
-    """Return 1 / p; distributes over a single product."""
+    """Return 1 / p; distributes over what can be taken out of a single term."""
     if p.constant:
         return constant(1 / p.constant)
-    if len(p.terms) == 1:
-        (term,) = p.terms.values()
-        if not term.bound and (term.coefficient != 1 or len(term.factors) > 1):
-            parts = [inverse(atom(f)) for f in term.factors]
-            return reduce(lambda a, b: a * b, parts, constant(1 / term.coefficient))
-        if not term.bound and term.factors[0][0] == "n":
-            return atom(("1/n", term.factors[0][1]))
-        if not term.bound and term.factors[0][:2] == ("f", "inv"):
-            return term.factors[0][2][0]
-    return atom(("f", "inv", (p,)))
+    if len(p.terms) != 1:
+        return atom(("f", "inv", (p,)))
+    (term,) = p.terms.values()
+    bound = {name for name, _ in term.bound}
+    outside = [f for f in term.factors if not bound & set(variables(f))]
+    inside = tuple(f for f in term.factors if f not in outside)
+    result = constant(1 / term.coefficient)
+    for factor in outside:
+        result = result * _inverse_of(factor)
+    if not inside:
+        return result
+    return result * atom(("f", "inv", (collect([canonical(Fraction(1), term.bound, inside)]),)))
+
+
+def _inverse_of(factor: Factor) -> Polynomial:
+    if factor[0] == "n":
+        return atom(("1/n", factor[1]))
+    return factor[2][0] if factor[:2] == ("f", "inv") else atom(("f", "inv", (atom(factor),)))
 
 
 def combine(f: Callable[..., Polynomial], *operands: IndexTensor) -> IndexTensor:

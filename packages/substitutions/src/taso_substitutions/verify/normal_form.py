@@ -202,7 +202,7 @@ def _within(index: Index, size: str, ranges: Mapping[str, str]) -> bool:
 
 
 def _cancel(factors: list[Factor]) -> list[Factor]:
-    """Drop pairs of a factor and its inverse."""
+    """Drop pairs of a factor that is never 0 (a size, an exponential) and its inverse."""
     kept = list(factors)
     for factor in factors:
         inverse = _inverted(factor)
@@ -213,14 +213,14 @@ def _cancel(factors: list[Factor]) -> list[Factor]:
 
 
 def _inverted(factor: Factor) -> Factor | None:
-    """Return the factor that a factor is the inverse of."""
+    """Return the factor that a factor is the inverse of, if that is never 0."""
     if factor[0] == "1/n":
         return ("n", factor[1])
     if factor[:2] != ("f", "inv"):
         return None
     terms = list(factor[2][0].terms.values())
     single = len(terms) == 1 and terms[0].coefficient == 1 and not terms[0].bound and len(terms[0].factors) == 1
-    return terms[0].factors[0] if single else None
+    return terms[0].factors[0] if single and terms[0].factors[0][:2] == ("f", "exp") else None
 
 
 def variables(factor: Factor) -> Iterator[str]:
