@@ -1,0 +1,91 @@
+"""The legal substitutions of a state as rows of arrays; a rule's rows are made anew only when its matches change."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import chain
+
+import numpy as np
+from numpy.typing import NDArray
+
+from taso_gym.observation.layout import Layout
+from taso_gym.rules.state import Match
+
+Block = NDArray[np.int32]
+
+
+class CandidateRows:
+    """For each rule its matches as (rule, location, rows of the matched nodes), and how many of them are legal.
+
+    Attributes:
+        counts: (N + 1,) legal locations of each rule; they are 0 … count-1. NO-OP's is 1.
+        total: number of candidates, at most ``layout.matches``.
+    """
+
+    def __init__(self, layout: Layout, matches: Sequence[tuple[Match, ...]], row_of: Mapping[int, int]) -> None:
+        """Lay out all matches of a state; ``row_of`` is `GraphRows.nodes`."""
+        self._layout = layout
+        self._blocks: list[Block | None] = [None] * len(matches)
+        self._lengths = np.zeros(len(matches), np.intp)
+        self._enter(dict(enumerate(matches)), row_of)
+
+    def copy(self) -> CandidateRows:
+        """Return a copy that can be patched by itself; blocks are never changed, so they are shared."""
+        other = CandidateRows.__new__(CandidateRows)
+        other._layout, other._blocks, other._lengths = self._layout, self._blocks.copy(), self._lengths.copy()
+        other.counts, other.total = self.counts, self.total
+        return other
+
+    def patch(
+        self, old: Sequence[tuple[Match, ...]], new: Sequence[tuple[Match, ...]], row_of: Mapping[int, int]
+    ) -> None:
+        """Go from the matches of one state to those of its child; an unchanged rule has the same tuple in both."""
+        rows = enumerate(zip(old, new, strict=True))
+        changed = {i: after for i, (before, after) in rows if before is not after and before != after}
+        self._enter(changed, row_of)
+
+    def write(self, out: NDArray[np.int32]) -> None:
+        """Fill ``matches`` (M, 2 + P): the candidates in canonical order, then rows of -1."""
+        out[self.total :] = -1
+        blocks = [block for block in self._blocks if block is not None]
+        if self._lengths.sum() > self.total:  # more than there is room for
+            out[: self.total] = np.concatenate(blocks)[: self.total]
+        elif blocks:
+            np.concatenate(blocks, out=out[: self.total])
+
+    def action(self, candidate: int) -> tuple[int, int]:
+        """Return (xfer, location) of a candidate, 0 … total-1."""
+        ends = np.cumsum(self.counts[:-1])
+        rule = int(np.searchsorted(ends, candidate, side="right"))
+        return rule, candidate - int(ends[rule] - self.counts[rule])
+
+    def _enter(self, changed: Mapping[int, Sequence[Match]], row_of: Mapping[int, int]) -> None:
+        """Make the blocks of rules anew, and count."""
+        most = self._layout.locations
+        legal = {rule: found[:most] for rule, found in changed.items()}
+        nodes = chain.from_iterable(match.nodes for found in legal.values() for match in found)
+        rows = np.fromiter(map(row_of.__getitem__, nodes), np.int32)
+        begin = 0
+        for rule, found in legal.items():
+            length = self._lengths[rule] = len(found)
+            size = length * len(found[0].nodes) if found else 0
+            self._blocks[rule] = self._block(rule, rows[begin : begin + size].reshape(length, -1)) if found else None
+            begin += size
+        self._count()
+
+    def _block(self, rule: int, rows: NDArray[np.int32]) -> Block:
+        length, width = rows.shape
+        block = np.empty((length, 2 + self._layout.pattern_nodes), np.int32)
+        block[:, 0] = rule
+        block[:, 1] = self._layout.numbers[:length]
+        block[:, 2 : 2 + width] = rows
+        block[:, 2 + width :] = -1
+        return block
+
+    def _count(self) -> None:
+        most, lengths = self._layout.matches, self._lengths
+        self.total = int(lengths.sum())
+        if self.total > most:
+            lengths = np.diff(np.minimum(np.cumsum(lengths), most), prepend=0)
+            self.total = most
+        self.counts = np.append(lengths, 1)
