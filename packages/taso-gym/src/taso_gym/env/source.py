@@ -1,0 +1,86 @@
+"""Where a start state comes from, as data: names and arguments that make it again in another process."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from taso_gym import cost as costs
+from taso_gym import models, onnx_io
+from taso_gym.cost import bind_dims
+from taso_gym.errors import OptionError, ReplayError
+from taso_gym.graph import Graph
+from taso_gym.rules.rule import Numerics
+from taso_gym.rules.ruleset import RuleSet
+from taso_gym.rules.state import RewriteState
+
+Model = str | Path | Graph
+
+
+@dataclass(frozen=True)
+class Source:
+    """What is needed to make a start state again.
+
+    Attributes:
+        model: name of a network or path of a file; empty for a graph that was made in Python.
+        model_kwargs: arguments of the network.
+        rules: name or path of the rule set; empty for one that was made in Python.
+        portable, numerics: as in `RuleSet.load`.
+        cost: name of the cost model.
+        dims: values of symbolic dimensions.
+        limits: max_locations, max_nodes, max_edges of `RewriteState`.
+        seed: of the random stream, None without one.
+    """
+
+    model: str = ""
+    model_kwargs: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    rules: str = ""
+    portable: bool = False
+    numerics: Numerics = "reassociate"
+    cost: str = "roofline"
+    dims: Mapping[str, int] = field(default_factory=dict[str, int])
+    limits: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    seed: int | None = None
+
+    def start(self, model: Model | None = None, rules: str | Path | RuleSet | None = None) -> RewriteState:
+        """Make the start state; a model and rules that are given stand in for those named.
+
+        Raises:
+            ReplayError: neither given nor named.
+            OptionError, ModelError, RuleError, CostError: what is named can't be loaded.
+        """
+        for kind, given, named in (("model", model, self.model), ("rules", rules, self.rules)):
+            if given is None and not named:
+                raise ReplayError(f"expected the {kind}, found a replay of {kind} made in Python: pass {kind}=…")
+        _, graph = load_model(self.model if model is None else model, self.model_kwargs)
+        chosen = self.rules if rules is None else rules
+        if not isinstance(chosen, RuleSet):
+            chosen = RuleSet.load(chosen, portable=self.portable, numerics=self.numerics)
+        cost = costs.load(self.cost, dims=bind_dims(graph, self.dims))
+        return RewriteState(graph, chosen, cost, **self.limits)
+
+
+def load_model(model: Model, arguments: Mapping[str, Any]) -> tuple[str, Graph]:
+    """Return name (empty for a graph) and graph.
+
+    Args:
+        model: name of a network, path of an ONNX file, or a graph.
+        arguments: of the network; a file and a graph don't use them.
+
+    Raises:
+        OptionError: no such network or file.
+        ModelError: the file can't be read.
+    """
+    if isinstance(model, Graph):
+        return "", model
+    if model in models.NETWORKS:
+        return str(model), models.build(str(model), **arguments)
+    if Path(model).suffix == ".onnx" or Path(model).exists():
+        return str(model), onnx_io.load(model)
+    near = get_close_matches(str(model), models.NETWORKS, 1)
+    hint = f" (did you mean {near[0]!r}?)" if near else ""
+    known = ", ".join(sorted(models.NETWORKS))
+    raise OptionError(f"expected an ONNX file, a graph or a network among {known}, found {str(model)!r}{hint}")

@@ -1,0 +1,155 @@
+"""Rewards by name: what a step is worth."""
+
+from __future__ import annotations
+
+import inspect
+from importlib import import_module
+from typing import Any, Protocol
+
+from taso_gym.errors import OptionError
+from taso_gym.rules.state import RewriteState
+
+
+class Reward(Protocol):
+    """What a step from a state to the next is worth; an instance belongs to one environment."""
+
+    @property
+    def deterministic(self) -> bool:
+        """Whether it is a function of the states, so that the same actions earn the same again."""
+        ...
+
+    def reset(self, state: RewriteState) -> None:
+        """Begin an episode at its start state."""
+        ...
+
+    def step(self, previous: RewriteState, state: RewriteState, end: bool) -> float:
+        """Return the reward of a step; both states are the same where nothing was rewritten.
+
+        Args:
+            previous: before the step.
+            state: after the step.
+            end: the episode ends with this step.
+        """
+        ...
+
+
+class Runtime:
+    """100 · (RT[t-1] - RT[t]) / RT[0], as in X-RLflow: sums up to the total improvement in %."""
+
+    deterministic = True
+
+    def __init__(self) -> None:
+        self._start = 1
+
+    def reset(self, state: RewriteState) -> None:
+        """Note RT[0]."""
+        self._start = max(state.cost.time_ps, 1)
+
+    def step(self, previous: RewriteState, state: RewriteState, end: bool) -> float:  # noqa: ARG002
+        """Return the part of the start's run time that this step saved, in %."""
+        return 100 * (previous.cost.time_ps - state.cost.time_ps) / self._start
+
+
+class RuntimeMemory:
+    """α · ΔRT + β · ΔMem, both in % of the start: reward R_b of the dissertation, with its best α and β.
+
+    As there, memory stands for memory accesses: bytes read and written.
+    """
+
+    deterministic = True
+
+    def __init__(self, alpha: float = 0.8, beta: float = 0.2) -> None:
+        self.alpha, self.beta = float(alpha), float(beta)
+        self._start_ps, self._start_bytes = 1, 1
+
+    def reset(self, state: RewriteState) -> None:
+        """Note the start's run time and memory accesses."""
+        self._start_ps, self._start_bytes = max(state.cost.time_ps, 1), max(state.cost.bytes_moved, 1)
+
+    def step(self, previous: RewriteState, state: RewriteState, end: bool) -> float:  # noqa: ARG002
+        """Return the weighted parts of run time and memory accesses that this step saved, in %."""
+        saved = previous.cost - state.cost
+        time, memory = saved.time_ps / self._start_ps, saved.bytes_moved / self._start_bytes
+        return 100 * (self.alpha * time + self.beta * memory)
+
+
+class Terminal:
+    """The total improvement of run time in % at the end, and nothing before."""
+
+    deterministic = True
+
+    def __init__(self) -> None:
+        self._start = 1
+
+    def reset(self, state: RewriteState) -> None:
+        """Note RT[0]."""
+        self._start = max(state.cost.time_ps, 1)
+
+    def step(self, previous: RewriteState, state: RewriteState, end: bool) -> float:  # noqa: ARG002
+        """Return the total improvement if this is the last step."""
+        return 100 * (self._start - state.cost.time_ps) / self._start if end else 0.0
+
+
+class Measured:
+    """100 · (T[k] - T[n]) / T[0] with the latency T in onnxruntime, measured every few steps and at the end.
+
+    k is the step of the last measurement before step n; steps between earn 0. Start and present graph are measured side
+    by side in fresh processes, so a measurement takes seconds; an unchanged graph isn't measured again.
+    """
+
+    deterministic = False
+
+    def __init__(self, every: int = 5, threads: int = 1, provider: str = "cpu", rounds: int = 5) -> None:
+        """Measure after every ``every`` steps; the rest as in `taso_gym.cost.measure.measure`."""
+        if every < 1:
+            raise OptionError(f"expected every of at least 1 step, found {every}")
+        self._every = every
+        self._settings: dict[str, Any] = {"threads": threads, "provider": provider, "rounds": rounds}
+        self._start: RewriteState | None = None
+        self._steps, self._hash, self._relative = 0, 0, 1.0
+
+    def reset(self, state: RewriteState) -> None:
+        """Begin with the start graph, whose latency is the unit."""
+        self._start, self._hash = state, state.hash
+        self._steps, self._relative = 0, 1.0
+
+    def step(self, previous: RewriteState, state: RewriteState, end: bool) -> float:  # noqa: ARG002
+        """Return what was saved since the last measurement, in % of the start's latency, if it is time to measure."""
+        from taso_gym.cost.measure import measure
+
+        assert self._start is not None
+        self._steps += 1
+        if (self._steps % self._every and not end) or state.hash == self._hash:
+            return 0.0
+        found = measure({"start": self._start.graph, "now": state.graph}, sessions=1, **self._settings)
+        before, self._relative, self._hash = self._relative, found.time_ms("now") / found.time_ms("start"), state.hash
+        return 100 * (before - self._relative)
+
+
+REWARDS = {
+    "runtime": "taso_gym.reward:Runtime",
+    "runtime_memory": "taso_gym.reward:RuntimeMemory",
+    "terminal": "taso_gym.reward:Terminal",
+    "measured": "taso_gym.reward:Measured",
+}
+"""Name -> import string of a class that is called with the reward's parameters."""
+
+
+def make_reward(reward: str | Reward, **parameters: Any) -> Reward:
+    """Return a reward by name, or the given one.
+
+    Raises:
+        OptionError: no such reward, or parameters that it doesn't take.
+    """
+    if not isinstance(reward, str):
+        return reward
+    if reward not in REWARDS:
+        raise OptionError(f"expected a reward among {', '.join(REWARDS)}, found {reward!r}")
+    module, _, name = REWARDS[reward].partition(":")
+    factory = getattr(import_module(module), name)
+    choices = list(inspect.signature(factory).parameters)
+    for parameter in parameters:
+        if parameter not in choices:
+            known = f"a parameter of {reward} among {', '.join(choices)}" if choices else f"no parameters for {reward}"
+            raise OptionError(f"expected {known}, found {parameter!r}")
+    return factory(**parameters)
