@@ -1,0 +1,126 @@
+"""A batch of environments that share models, rules and feature tables, and write into one set of arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector.utils import batch_space
+from numpy.typing import NDArray
+
+from taso_gym.env import TasoGraphEnv
+from taso_gym.errors import OptionError
+from taso_gym.observation import Observation
+
+Array = NDArray[Any]
+VectorStep = tuple[Observation, NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]
+
+
+class TasoGraphVectorEnv(VectorEnv[Observation, Array, Array]):
+    """`gymnasium.make_vec` of a TasoGraph id: the same trajectories as `SyncVectorEnv`, without copies in between.
+
+    Every observation array has the batch as its first axis and is fresh in each step.
+    """
+
+    metadata: dict[str, Any] = {**TasoGraphEnv.metadata, "autoreset_mode": AutoresetMode.NEXT_STEP}  # noqa: RUF012
+
+    def __init__(
+        self,
+        num_envs: int = 1,
+        *,
+        autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
+        max_episode_steps: int | None = None,
+        render_mode: str | None = None,
+        **arguments: Any,
+    ) -> None:
+        """Make ``num_envs`` environments with the same arguments.
+
+        Args:
+            num_envs: how many.
+            autoreset_mode: NEXT_STEP: the step after an episode's last begins the next one, whatever its action is;
+                SAME_STEP: the last step returns the next one's first observation, its own is ``info["final_obs"]``.
+            max_episode_steps: Gymnasium's name for ``max_steps``.
+            render_mode: of each of them.
+            arguments: of `TasoGraphEnv`.
+
+        Raises:
+            OptionError: no environment, another mode, or a wrong argument.
+        """
+        modes = {mode.value: mode for mode in (AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP)}
+        mode = autoreset_mode.value if isinstance(autoreset_mode, AutoresetMode) else autoreset_mode
+        if mode not in modes:
+            raise OptionError(f"expected an autoreset_mode among {', '.join(modes)}, found {mode}")
+        if num_envs < 1:
+            raise OptionError(f"expected num_envs of at least 1, found {num_envs}")
+        if max_episode_steps is not None:
+            arguments["max_steps"] = max_episode_steps
+        self.num_envs, self.render_mode = num_envs, render_mode
+        self._same_step = modes[mode] is AutoresetMode.SAME_STEP
+        self.metadata = {**self.metadata, "autoreset_mode": modes[mode]}
+        first = TasoGraphEnv(render_mode=render_mode, **arguments)
+        self.envs = [first, *(first.clone() for _ in range(num_envs - 1))]
+        observations, actions = first.observation_space, first.action_space
+        self.single_observation_space, self.single_action_space = observations, actions
+        self.observation_space = batch_space(observations, num_envs)
+        self.action_space = batch_space(actions, num_envs)
+        self._done: Array = np.zeros(num_envs, np.bool_)
+
+    def reset(
+        self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Observation, dict[str, Any]]:
+        """Begin an episode in each; an integer seed is that of the first, the next has the next number."""
+        if seed is None:
+            seeds: list[int | None] = [None] * self.num_envs
+        else:
+            seeds = [seed + i for i in range(self.num_envs)] if isinstance(seed, int) else list(seed)
+        infos: dict[str, Any] = {}
+        for i, (env, own) in enumerate(zip(self.envs, seeds, strict=True)):
+            infos = self._add_info(infos, env.begin(seed=own, options=options), i)
+        self._done[:] = False
+        return self._observe(), infos
+
+    def step(self, actions: Array) -> VectorStep:
+        """Make a move in each."""
+        rewards, infos = np.zeros(self.num_envs), dict[str, Any]()
+        ended = np.zeros((2, self.num_envs), np.bool_)
+        for i, (env, action) in enumerate(zip(self.envs, actions, strict=True)):
+            if self._done[i] and not self._same_step:
+                infos = self._add_info(infos, env.begin(), i)
+                continue
+            rewards[i], ended[0, i], ended[1, i], info = env.play(action)
+            if self._same_step and ended[:, i].any():
+                infos = self._add_info(infos, {"final_obs": env.observe(), "final_info": info}, i)
+                info = env.begin()
+            infos = self._add_info(infos, info, i)
+        self._done = np.logical_or(ended[0], ended[1])
+        return self._observe(), rewards, ended[0], ended[1], infos
+
+    def action_masks(self) -> NDArray[np.bool_]:
+        """Return the masks of all, (num_envs, N + 1 + L)."""
+        return np.stack([env.action_masks() for env in self.envs])
+
+    def call(self, name: str, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
+        """Call a method of each, or read an attribute."""
+        found = (getattr(env, name) for env in self.envs)
+        return tuple(value(*args, **kwargs) if callable(value) else value for value in found)
+
+    def get_attr(self, name: str) -> tuple[Any, ...]:
+        """Read an attribute of each."""
+        return tuple(getattr(env, name) for env in self.envs)
+
+    def set_attr(self, name: str, values: Any) -> None:
+        """Set an attribute of each: to its own value of a list or tuple, or to the one value."""
+        for i, env in enumerate(self.envs):
+            setattr(env, name, values[i] if isinstance(values, list | tuple) else values)
+
+    def render(self) -> tuple[Any, ...]:
+        """Return the picture of each."""
+        return tuple(env.render() for env in self.envs)
+
+    def _observe(self) -> Observation:
+        batch = self.envs[0].layout.empty(self.num_envs)
+        for i, env in enumerate(self.envs):
+            env.observe({key: array[i] for key, array in batch.items()})
+        return batch

@@ -1,0 +1,92 @@
+"""A Gymnasium vector environment as Stable-Baselines3's; imported only where that is installed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from gymnasium.vector import AutoresetMode, VectorEnv
+from numpy.typing import NDArray
+from stable_baselines3.common.vec_env import VecEnv
+from stable_baselines3.common.vec_env.base_vec_env import VecEnvIndices, VecEnvObs, VecEnvStepReturn
+
+from taso_gym.errors import OptionError
+
+
+class SB3VecEnv(VecEnv):
+    """See `taso_gym.vector.to_sb3`."""
+
+    def __init__(self, env: VectorEnv) -> None:
+        """Wrap a vector environment with SAME_STEP autoreset."""
+        if env.metadata.get("autoreset_mode") is not AutoresetMode.SAME_STEP:
+            raise OptionError('expected a vector environment made with autoreset_mode="SameStep", found another')
+        self.env: Any = env
+        self._actions: NDArray[Any] = np.empty(0)
+        super().__init__(env.num_envs, self.env.single_observation_space, self.env.single_action_space)  # pyright: ignore[reportUnknownMemberType]
+
+    def reset(self) -> VecEnvObs:
+        """Begin an episode in each; seeds and options that were set are used once."""
+        seeds = None if all(s is None for s in self._seeds) else list(self._seeds)
+        observation, infos = self.env.reset(seed=seeds, options=self._options[0] or None)
+        self.reset_infos = self._split(infos)
+        self._reset_seeds()
+        self._reset_options()
+        return observation
+
+    def step_async(self, actions: NDArray[Any]) -> None:
+        """Take the actions."""
+        self._actions = actions
+
+    def step_wait(self) -> VecEnvStepReturn:  # pyright: ignore[reportUnknownParameterType]
+        """Make the moves."""
+        observation, rewards, terminated, truncated, infos = self.env.step(self._actions)
+        done = terminated | truncated
+        split = self._split(infos)
+        for i in np.flatnonzero(done):
+            final = infos["final_info"]
+            split[i] = {key: final[key][i] for key in final if not key.startswith("_")}
+            split[i]["terminal_observation"] = infos["final_obs"][i]
+            split[i]["TimeLimit.truncated"] = bool(truncated[i] and not terminated[i])
+        return observation, rewards.astype(np.float32), done, split
+
+    def close(self) -> None:
+        """Close the vector environment."""
+        self.env.close()
+
+    def get_attr(self, attr_name: str, indices: VecEnvIndices = None) -> list[Any]:
+        """Read an attribute of each."""
+        return self._pick(self.env.get_attr(attr_name), indices)
+
+    def set_attr(self, attr_name: str, value: Any, indices: VecEnvIndices = None) -> None:
+        """Set an attribute of each."""
+        values = list(self.env.get_attr(attr_name))
+        for i in self._get_indices(indices):
+            values[i] = value
+        self.env.set_attr(attr_name, values)
+
+    def env_method(
+        self, method_name: str, *method_args: Any, indices: VecEnvIndices = None, **method_kwargs: Any
+    ) -> list[Any]:
+        """Call a method of each."""
+        if indices is None:
+            return list(self.env.call(method_name, *method_args, **method_kwargs))
+        chosen = [self.env.envs[i] for i in self._get_indices(indices)]
+        return [env.get_wrapper_attr(method_name)(*method_args, **method_kwargs) for env in chosen]
+
+    def env_is_wrapped(self, wrapper_class: Any, indices: VecEnvIndices = None) -> list[bool]:  # noqa: ARG002
+        """Say that none is wrapped."""
+        return [False for _ in self._get_indices(indices)]
+
+    def get_images(self) -> Sequence[NDArray[Any] | None]:
+        """Return the picture of each."""
+        return list(self.env.render() or [None] * self.num_envs)
+
+    def _pick(self, values: Sequence[Any], indices: VecEnvIndices) -> list[Any]:
+        chosen: Iterable[int] = self._get_indices(indices)
+        return [values[i] for i in chosen]
+
+    def _split(self, infos: dict[str, Any]) -> list[dict[str, Any]]:
+        """Return the infos of each; what is about the end of an episode is left out."""
+        own = {k: v for k, v in infos.items() if not k.startswith(("_", "final_"))}
+        return [{key: values[i] for key, values in own.items()} for i in range(self.num_envs)]
