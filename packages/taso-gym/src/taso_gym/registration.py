@@ -1,0 +1,52 @@
+"""The environments' ids; importing the package enters them into Gymnasium's registry."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium as gym
+
+from taso_gym.models import NETWORKS
+
+ENTRY_POINT = "taso_gym.env:TasoGraphEnv"
+VECTOR_ENTRY_POINT = "taso_gym.vector:TasoGraphVectorEnv"
+
+V0: dict[str, Any] = {
+    "rules": "default",
+    "cost": "roofline",
+    "reward": "runtime",
+    "max_steps": 300,
+    "max_locations": 200,
+    "max_matches": 1024,
+    "invalid_penalty": -1.0,
+    "numerics": "reassociate",
+}
+"""What version 0 of an id stands for; another value is a deliberate choice of who calls `gymnasium.make`."""
+
+
+def env_id(network: str) -> str:
+    """Return the id of a network's environment: ``TasoGraph-BERT-v0``."""
+    return f"TasoGraph-{network}-v0"
+
+
+def register_all() -> None:
+    """Register an id for each built-in network, and ``TasoGraph-v0`` for a model of one's own."""
+    registry: Any = gym
+    ids = {env_id(name): {**V0, "model": name} for name in NETWORKS}
+    for name, arguments in {**ids, "TasoGraph-v0": V0}.items():
+        if name not in gym.registry:
+            registry.register(name, ENTRY_POINT, vector_entry_point=VECTOR_ENTRY_POINT, kwargs=dict(arguments))
+
+
+def make(model: str, **arguments: Any) -> gym.Env[Any, Any]:
+    """Make the environment of a built-in network or of an ONNX file, by `gymnasium.make`.
+
+    Args:
+        model: name of a network (``BERT``) or path of a file.
+        arguments: of `taso_gym.env.TasoGraphEnv`, besides those of an id.
+
+    Raises:
+        OptionError: neither network nor file, or an argument outside its choices.
+    """
+    name = env_id(model) if model in NETWORKS else "TasoGraph-v0"
+    return gym.make(name, model=model, **arguments)
