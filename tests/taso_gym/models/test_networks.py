@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Mapping
 from math import prod
 
@@ -12,10 +13,13 @@ from network_runs import random_inputs, session, small
 from taso_gym import models
 from taso_gym.errors import OptionError
 from taso_gym.graph import Graph, check, producer_of
+from taso_gym.onnx_io import from_model, to_model
 from taso_gym.tensor import TensorType
 from taso_gym.weights import GeneratedWeight
 
 NAMES = list(models.NETWORKS)
+HEAVY = ("AlexNet", "InceptionV3", "NasNetALarge", "ResNeXt50", "ResNet50", "VGG19")
+"""Networks with large weights at any size; what is tested without them is tested on others of their operators."""
 
 OUTPUTS: Mapping[str, tuple[tuple[int, ...], ...]] = {
     "BERT": ((1, 128, 768), (1, 768)),
@@ -131,7 +135,7 @@ def test_batch_is_the_first_dimension_of_every_output(name: str) -> None:
     assert {t.shape[0] for t in types if isinstance(t, TensorType) and t.shape} == {3}
 
 
-@pytest.mark.parametrize("name", [n for n in NAMES if n != "NasNetALarge"])  # 350 MB; NasNetA has the same cells
+@pytest.mark.parametrize("name", [n for n in NAMES if n != "NasNetALarge"])
 def test_exported_model_runs_at_a_usual_scale_and_reads_its_inputs(name: str) -> None:
     graph = small(name)
     runner = session(graph)
@@ -140,6 +144,18 @@ def test_exported_model_runs_at_a_usual_scale_and_reads_its_inputs(name: str) ->
         assert np.isfinite(a).all()
         assert 0.01 < a.std() < 1e3
         assert np.abs(a - b).max() > 0.01 * a.std()
+
+
+@pytest.mark.parametrize("name", [n for n in NAMES if n not in HEAVY])
+def test_export_and_import_leave_the_operators_as_they_are(name: str) -> None:
+    graph = small(name)
+    again = from_model(to_model(graph))
+    assert work_of(again) == work_of(graph)
+
+
+def work_of(graph: Graph) -> Counter[object]:
+    """Return the signatures of the operators that depend on an input; import folds the others."""
+    return Counter(node.sig for _, node in graph.operators() if not node.sig.const)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -7,9 +7,10 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 from onnx.reference import ReferenceEvaluator
-from operator_models import assert_close, feeds, model_of, run_onnxruntime
+from operator_models import assert_close, exported_model, feeds, run_onnxruntime, stated_model
 from operator_samples import SAMPLES, Sample
 
 from taso_gym.ops import FLOAT64, NUMPY, OPERATORS, evaluate
@@ -89,9 +90,11 @@ def test_every_operator_has_a_sample() -> None:
     assert {s.op.key for s in SAMPLES} == {op.key for op in OPERATORS.values()}
 
 
+@pytest.mark.parametrize("model_of", [stated_model, exported_model])
 @with_body
-def test_body_equals_onnxruntime(sample: Sample) -> None:
-    outputs = run_onnxruntime(model_of(sample.signature), feeds(sample))
+def test_body_equals_onnxruntime(sample: Sample, model_of: Callable[[Sample], onnx.ModelProto]) -> None:
+    """As the sample states it, so that the normal form is checked, and as it is written back."""
+    outputs = run_onnxruntime(model_of(sample), feeds(sample))
     for found, wanted in zip(run(sample), outputs, strict=True):
         assert found.dtype == wanted.dtype
         assert_close(found, wanted)
@@ -100,7 +103,7 @@ def test_body_equals_onnxruntime(sample: Sample) -> None:
 @pytest.mark.parametrize("sample", with_reference())
 def test_float64_body_equals_the_reference(sample: Sample) -> None:
     with np.errstate(all="ignore"):
-        outputs = ReferenceEvaluator(model_of(sample.signature)).run(None, feeds(sample))
+        outputs = ReferenceEvaluator(stated_model(sample)).run(None, feeds(sample))
     for found, wanted in zip(run(sample, FLOAT64), outputs, strict=True):  # type: ignore[arg-type]
         assert_close(found, wanted)
 

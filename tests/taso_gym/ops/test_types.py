@@ -7,7 +7,7 @@ from typing import Any
 
 import onnx
 import pytest
-from operator_models import LATEST, model_of
+from operator_models import LATEST, exported_model, stated_model
 from operator_samples import SAMPLES, Sample
 
 from taso_gym.errors import ModelError, TypeInferenceError
@@ -32,7 +32,7 @@ def test_inferred_types_are_those_of_the_result(sample: Sample) -> None:
 def test_inferred_types_are_those_of_onnx(sample: Sample) -> None:
     if sample.key == "GroupNormalization":
         pytest.skip("onnx 1.23 infers nothing for it")
-    model = model_of(sample.signature)
+    model = stated_model(sample)
     names = [o.name for o in model.graph.output]
     del model.graph.output[:]
     model.graph.output.extend(onnx.ValueInfoProto(name=n) for n in names)
@@ -45,7 +45,7 @@ def test_inferred_types_are_those_of_onnx(sample: Sample) -> None:
 @each
 def test_a_checked_model_holds_the_exported_node(sample: Sample) -> None:
     if not sample.op.domain:
-        onnx.checker.check_model(model_of(sample.signature), full_check=True)
+        onnx.checker.check_model(exported_model(sample), full_check=True)
 
 
 @each
@@ -72,7 +72,7 @@ def test_a_file_gives_back_the_signature(sample: Sample, opset: int) -> None:
         with pytest.raises(ModelError, match="expected"):
             to_onnx(sample.signature, version)
         return
-    model = model_of(sample.signature, opset)
+    model = exported_model(sample, opset)
     assert imported(model.graph.node[0], sample.signature, version) is sample.signature
 
 

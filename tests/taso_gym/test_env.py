@@ -1,0 +1,277 @@
+"""The environment as a game: steps, ends, copies, illegal actions."""
+
+from copy import deepcopy
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from games import illegal_actions, pickled, rule_set, rules_file, same, tiny_env, tiny_graph, walk
+from gymnasium.error import ResetNeeded
+from gymnasium.utils.env_checker import check_env
+
+from taso_gym.env import TasoGraphEnv
+from taso_gym.errors import OptionError, RuleError
+from taso_gym.rules.state import RewriteState
+from taso_gym.rules.state import check as check_state
+
+
+@pytest.mark.filterwarnings("ignore:.*Not able to test alternative render modes")
+@pytest.mark.parametrize("arguments", [{}, {"location_counts": True, "extra_views": ("cost_changes",)}])
+def test_gymnasium_checks_it(arguments):
+    check_env(tiny_env(**arguments))
+
+
+def test_a_legal_move_rewrites_the_graph():
+    env = tiny_env()
+    env.reset()
+    before, expected = env.state, env.state.apply(env.state.matches[0][0])
+    _, reward, terminated, truncated, info = env.step(np.array([0, 0]))
+    assert env.state.graph == expected.graph and env.path == (before.matches[0][0],)
+    assert reward == pytest.approx(100 * (before.cost.time_ps - expected.cost.time_ps) / before.cost.time_ps)
+    assert (terminated, truncated, info["xfer"], info["location"], info["invalid_action"]) == (
+        False,
+        False,
+        0,
+        0,
+        False,
+    )
+
+
+def test_the_state_stays_whole():
+    env = tiny_env()
+    env.reset()
+    rng = np.random.default_rng(1)
+    for _ in range(30):
+        env.step(env.sample_valid(rng))
+        check_state(env.state)
+
+
+@pytest.mark.parametrize("location", [0, 19])
+def test_noop_ends_the_episode_at_any_location(location):
+    env = tiny_env()
+    env.reset()
+    before = env.state
+    _, reward, terminated, truncated, info = env.step((env.layout.xfers, location))
+    assert (reward, terminated, truncated) == (0.0, True, False) and not info["invalid_action"]
+    assert env.state is before and info["xfer"] == env.layout.xfers
+
+
+def test_it_terminates_when_nothing_is_legal_any_more():
+    env = tiny_env(rules=rule_set("relu-twice: Relu(Relu(x)) => Relu(x)"))
+    env.reset()
+    ends = [env.step((0, 0))[2:4] for _ in range(2)]
+    assert ends == [(False, False), (True, False)]
+
+
+def test_with_nothing_legal_at_the_start_noop_is():
+    env = tiny_env(rules=rule_set("exp-log: Exp(Log(x)) => x"))
+    env.reset()
+    assert env.sample_valid(np.random.default_rng(0)).tolist() == [1, 0]
+    _, _, terminated, _, info = env.step((1, 0))
+    assert terminated and not info["invalid_action"]
+
+
+def test_it_truncates_at_max_steps():
+    env = tiny_env(max_steps=3)
+    env.reset()
+    rng = np.random.default_rng(0)
+    assert [env.step(env.sample_valid(rng))[2:4] for _ in range(3)] == [(False, False)] * 2 + [(False, True)]
+
+
+def test_noop_at_the_last_step_terminates_only():
+    env = tiny_env(max_steps=1)
+    env.reset()
+    assert env.step((env.layout.xfers, 0))[2:4] == (True, False)
+
+
+def test_an_illegal_action_counts_and_costs_and_changes_nothing():
+    env = tiny_env()
+    env.reset()
+    before = env.state
+    for number, action in enumerate(illegal_actions(env.layout.xfers, env.layout.locations), 1):
+        observation, reward, terminated, truncated, info = env.step(action)
+        assert (reward, terminated, truncated) == (-1.0, False, number >= env.max_steps)
+        assert (info["invalid_action"], info["step"], info["xfer"]) == (True, number, -1)
+    assert env.state is before and observation in env.observation_space
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint16", "int32", "int64", "float16", "float32", "float64"])
+def test_whole_numbers_of_any_type_are_an_action(dtype):
+    env = tiny_env()
+    env.reset()
+    assert not env.step(np.array([0, 0], dtype))[-1]["invalid_action"]
+
+
+def test_random_actions_of_the_space_never_raise():
+    env = tiny_env()
+    env.reset(seed=0)
+    env.action_space.seed(0)
+    for _ in range(300):
+        observation, reward, terminated, truncated, _ = env.step(env.action_space.sample())
+        assert np.isfinite(reward) and observation in env.observation_space
+        if terminated or truncated:
+            env.reset()
+
+
+def test_infos_have_the_same_keys_and_numpy_types():
+    env = tiny_env()
+    infos = [env.reset()[1], env.step((0, 0))[-1], env.step("?")[-1], env.step((env.layout.xfers, 0))[-1]]
+    assert all(info.keys() == infos[0].keys() for info in infos)
+    assert all(isinstance(value, np.generic | np.ndarray) for info in infos for value in info.values())
+    assert infos[0]["rules_digest"].tobytes().hex() == env.rules.digest
+
+
+def test_marginal_masks_are_those_of_the_observation():
+    env = tiny_env()
+    observation, _ = env.reset()
+    expected = [observation["location_masks"].any(1), observation["location_masks"].any(0)]
+    assert env.action_masks().dtype == np.bool_ and same(env.action_masks(), np.concatenate(expected))
+
+
+def test_sample_valid_draws_every_candidate_and_noop_if_asked():
+    env = tiny_env()
+    env.reset()
+    rng = np.random.default_rng(0)
+    drawn = {tuple(env.sample_valid(rng, noop=True).tolist()) for _ in range(2000)}
+    total = env.episode.observer.total
+    assert drawn == {env.candidate_action(i) for i in range(total)} | {(env.layout.xfers, 0)}
+
+
+def test_two_environments_with_one_seed_play_the_same():
+    first, second = tiny_env(), tiny_env()
+    assert same(first.reset(seed=3), second.reset(seed=3))
+    assert same(walk(first, 200), walk(second, 200))
+
+
+@pytest.mark.parametrize("copied", [pickled, deepcopy, lambda env: env.clone()], ids=["pickle", "deepcopy", "clone"])
+def test_a_copy_continues_alike(copied):
+    env = tiny_env(models=[tiny_graph(), tiny_graph(blocks=1)])
+    env.reset(seed=5)
+    walk(env, 20)
+    other = copied(env)
+    assert same(walk(env, 60, seed=1), walk(other, 60, seed=1))
+    assert other.np_random.bit_generator.state == env.np_random.bit_generator.state
+
+
+def test_a_clone_leaves_the_original():
+    env = tiny_env()
+    env.reset(seed=0)
+    before, clone = env.observe(), env.clone()
+    walk(clone, 10)
+    assert same(env.observe(), before) and len(env.path) == 0
+    walk(env, 10)
+    assert same(env.observe(), clone.observe())
+
+
+def test_a_deepcopy_has_samplers_of_its_own():
+    env = tiny_env()
+    env.reset(seed=0)
+    env.action_space.seed(0)
+    other = deepcopy(env)
+    assert [env.action_space.sample().tolist() for _ in range(5)] == [
+        other.action_space.sample().tolist() for _ in range(5)
+    ]
+
+
+@pytest.mark.parametrize("kept", [lambda state: state, pickled], ids=["kept", "pickled"])
+def test_a_state_is_come_back_to(kept):
+    env = tiny_env(models=[tiny_graph(), tiny_graph(blocks=1)])
+    env.reset(seed=0)
+    walk(env, 12)
+    state = kept(env.get_state())
+    first = walk(env, 50, seed=2)
+    env.set_state(state)
+    second = walk(env, 50, seed=2)
+    env.set_state(state)
+    assert same(first, second) and same(first, walk(env, 50, seed=2))
+
+
+def test_a_state_goes_to_another_environment():
+    env, other = tiny_env(), tiny_env()
+    env.reset(seed=0)
+    walk(env, 5)
+    other.set_state(env.get_state())
+    assert same(env.observe(), other.observe())
+
+
+def test_reset_chooses_the_model():
+    env = tiny_env(models=[tiny_graph(), tiny_graph(blocks=1)])
+    assert env.reset(options={"model": "graph1"})[1]["model"] == 1
+    assert len(env.state.graph) == len(tiny_graph(blocks=1))
+    assert env.reset(options={"model": 0})[1]["model"] == 0
+    drawn = [int(env.reset(seed=seed)[1]["model"]) for seed in range(20)]
+    assert set(drawn) == {0, 1} and drawn == [int(env.reset(seed=seed)[1]["model"]) for seed in range(20)]
+
+
+@pytest.mark.parametrize("options", [{"model": "BERT"}, {"model": 2}, {"graph": 1}])
+def test_reset_refuses_unknown_options(options):
+    with pytest.raises(OptionError, match=r"expected (a model among graph0|options among model), found"):
+        tiny_env(models=[tiny_graph()]).reset(options=options)
+
+
+def test_nothing_works_before_reset():
+    env = tiny_env(render_mode="ansi")
+    for call in (lambda: env.step((0, 0)), env.render, env.action_masks, lambda: env.state, lambda: env.view("text")):
+        with pytest.raises(ResetNeeded):
+            call()
+
+
+def test_views_are_computed_when_asked_for():
+    env = tiny_env()
+    env.reset()
+    assert env.view("cost_changes").shape == (env.layout.matches,)
+    assert "= MatMul(" in env.view("text") and env.view("text").startswith("%")
+    assert isinstance(env.view("onnx"), bytes)
+    with pytest.raises(OptionError, match="expected a view among cost_changes, onnx, text, found 'graph'"):
+        env.view("graph")
+
+
+def test_the_graph_is_saved(tmp_path):
+    import taso_gym
+
+    env = tiny_env()
+    env.reset()
+    walk(env, 5)
+    env.save_onnx(tmp_path / "tiny.onnx")
+    assert len(taso_gym.load(tmp_path / "tiny.onnx").info.inputs) == 1
+
+
+def test_rules_come_from_a_file(tmp_path):
+    env = tiny_env(rules=rules_file(tmp_path))
+    assert env.rules.digest == rule_set().digest
+    env.reset()
+    assert isinstance(env.state, RewriteState)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"model": None}, "either model or models"),
+        ({"models": [], "model": None}, "at least one model"),
+        (
+            {"model": "BRET"},
+            r"expected an ONNX file, a graph or a network among .*, found 'BRET' \(did you mean 'BERT'",
+        ),
+        ({"models": [tiny_graph()], "model": tiny_graph()}, "either model or models"),
+        ({"numerics": "loose"}, "expected numerics among exact, reassociate, fast, found 'loose'"),
+        ({"render_mode": "human"}, "expected render_mode among None, ansi, svg, rgb_array, found 'human'"),
+        ({"extra_views": ("onnx",)}, "expected extra_views among cost_changes, found 'onnx'"),
+        ({"max_steps": 0}, "expected max_steps of at least 1, found 0"),
+        ({"cost": "guess"}, "expected a cost model among .*, found 'guess'"),
+    ],
+)
+def test_a_wrong_argument_is_named(arguments, message):
+    with pytest.raises(OptionError, match=message):
+        TasoGraphEnv(**{"model": tiny_graph(), "rules": rule_set(), **arguments})
+
+
+def test_a_wrong_rule_set_is_named():
+    with pytest.raises(RuleError, match="no-such"):
+        TasoGraphEnv(model=tiny_graph(), rules="no-such")
+
+
+def test_gymnasium_makes_it_with_its_wrappers():
+    env = gym.make("TasoGraph-v0", model=tiny_graph(), rules=rule_set())
+    env.reset(seed=0)
+    assert env.get_wrapper_attr("action_masks")().any()
+    assert env.step(env.unwrapped.sample_valid(np.random.default_rng(0)))[4]["invalid_action"] == np.False_

@@ -1,0 +1,133 @@
+"""Replays: bit for bit in another process, refused where something differs."""
+
+import json
+import subprocess
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from games import RULES, rule_set, rules_file, tiny_env, tiny_graph
+
+from taso_gym.env import TasoGraphEnv
+from taso_gym.errors import ReplayError
+from taso_gym.replay import Replay
+
+
+@pytest.fixture
+def played(tmp_path):
+    """A replay of a game on SqueezeNet with rules from a file, and its environment."""
+    env = TasoGraphEnv("SqueezeNet1.1", rules="default", model_kwargs={"image": 64})
+    env.reset(seed=7)
+    rng = np.random.default_rng(0)
+    for _ in range(25):
+        env.step(env.sample_valid(rng))
+    return Replay.of(env), env
+
+
+@pytest.fixture
+def tiny():
+    """A replay of a game on a graph made in Python, and its environment."""
+    env = tiny_env()
+    env.reset(seed=7)
+    rng = np.random.default_rng(0)
+    for _ in range(10):
+        env.step(env.sample_valid(rng))
+    return Replay.of(env), env
+
+
+def test_a_replay_leads_to_the_same_graph(played):
+    replay, env = played
+    state = replay.validate()
+    assert len(replay.moves) == 25 and replay.source.seed == 7
+    assert state.graph == env.state.graph and state.cost == env.state.cost
+
+
+def test_a_file_is_played_back_in_another_process(played, tmp_path):
+    replay, env = played
+    replay.save(tmp_path / "game.json")
+    load = f"Replay.load({str(tmp_path / 'game.json')!r})"
+    code = f"from taso_gym import Replay; print({load}.validate().graph.canonical_digest())"
+    result = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=False)
+    assert (result.stdout.strip(), result.stderr) == (env.state.graph.canonical_digest(), "")
+
+
+def test_saving_and_loading_changes_nothing(played, tmp_path):
+    replay, _ = played
+    replay.save(tmp_path / "game.json")
+    assert Replay.load(tmp_path / "game.json") == replay
+    assert (tmp_path / "game.json").stat().st_size < 20_000
+
+
+def test_a_model_and_rules_of_ones_own_are_passed(tiny):
+    replay, env = tiny
+    assert replay.validate(model=tiny_graph(), rules=rule_set()).graph == env.state.graph
+    with pytest.raises(ReplayError, match="expected the model, found a replay of model made in Python"):
+        replay.validate(rules=rule_set())
+
+
+def test_rules_are_found_at_another_path(tmp_path):
+    env = tiny_env(rules=rules_file(tmp_path))
+    env.reset()
+    env.step((0, 0))
+    (tmp_path / "tiny.rules").rename(tmp_path / "moved.rules")
+    assert Replay.of(env).validate(tiny_graph(), tmp_path / "moved.rules").cost == env.state.cost
+
+
+def test_another_model_is_refused(tiny):
+    with pytest.raises(ReplayError, match=r"model: the replay has \w+, found \w+"):
+        tiny[0].validate(model=tiny_graph(width=4), rules=rule_set())
+
+
+def test_other_rules_are_refused(tiny):
+    with pytest.raises(ReplayError, match=r"rule set: the replay has \w+, found \w+"):
+        tiny[0].validate(model=tiny_graph(), rules=rule_set(RULES + "exp-log: Exp(Log(x)) => x"))
+
+
+def test_another_cost_model_is_refused(tiny):
+    changed = replace(tiny[0], cost_key="roofline:abacus[]")
+    with pytest.raises(ReplayError, match="cost model: the replay has roofline:abacus"):
+        changed.validate(model=tiny_graph(), rules=rule_set())
+
+
+def test_a_changed_cost_is_refused(tiny):
+    replay, env = tiny
+    moves = (*replay.moves[:3], replay.moves[3]._replace(time_ps=1), *replay.moves[4:])
+    with pytest.raises(ReplayError, match=r"cost after move 4 \([\w.-]+\): the replay has 1, found"):
+        replace(replay, moves=moves).apply(env.episode.start.state)
+
+
+def test_an_illegal_move_is_refused(tiny):
+    replay, env = tiny
+    moves = (replay.moves[0], replay.moves[0]._replace(nodes=(99, 98)))
+    with pytest.raises(ReplayError, match=r"move 2 .*expected a legal substitution"):
+        replace(replay, moves=moves).apply(env.episode.start.state)
+
+
+def test_a_changed_end_is_refused(tiny):
+    with pytest.raises(ReplayError, match="last graph"):
+        replace(tiny[0], final_digest="0" * 16).validate(model=tiny_graph(), rules=rule_set())
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda text: text[: len(text) // 2],
+        lambda text: "[]",
+        lambda text: "{}",
+        lambda text: json.dumps({**json.loads(text), "format": 99}),
+        lambda text: json.dumps({**json.loads(text), "moves": [["a"]]}),
+        lambda text: json.dumps({**json.loads(text), "weights": []}),
+    ],
+)
+def test_a_damaged_file_is_refused(tiny, tmp_path, damage):
+    path = tmp_path / "game.json"
+    tiny[0].save(path)
+    path.write_text(damage(path.read_text()))
+    with pytest.raises(ReplayError, match=r"game.json: expected a replay"):
+        Replay.load(path)
+
+
+def test_a_missing_file_is_named(tmp_path):
+    with pytest.raises(ReplayError, match=r"expected a replay, found none at .*nothing.json"):
+        Replay.load(tmp_path / "nothing.json")
