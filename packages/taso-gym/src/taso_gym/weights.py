@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from onnx import helper
 
+from taso_gym.errors import ModelError
 from taso_gym.tensor import TensorType, dtype_name, numpy_dtype
 
 
@@ -27,14 +29,19 @@ class ArrayWeight:
     def __init__(self, values: NDArray[Any], dtype: str) -> None:
         """Hold ``values``, stored in the NumPy dtype of ONNX's ``dtype``."""
         self._values, self.dtype = values, dtype
+        self.shape: tuple[int, ...] = values.shape
 
-    @cached_property
+    @property
     def digest(self) -> str:
         """Hash of dtype, shape and content."""
+        return self._digest
+
+    @cached_property
+    def _digest(self) -> str:
         if self.dtype == "string":
-            return content_digest(self.dtype, self._values.shape, repr(self._values.tolist()).encode())
-        data = np.ascontiguousarray(self._values)
-        return content_digest(self.dtype, data.shape, memoryview(data.reshape(-1).view(np.uint8)))
+            return content_digest(self.dtype, self.shape, repr(self._values.tolist()).encode())
+        data = np.ascontiguousarray(self._values)  # which makes a list of a scalar
+        return content_digest(self.dtype, self.shape, data.reshape(-1).view(np.uint8).data)
 
     @cached_property
     def splat(self) -> float | None:
@@ -44,6 +51,97 @@ class ArrayWeight:
     def array(self) -> NDArray[Any]:
         """Return the value; the caller doesn't write to it."""
         return self._values
+
+
+class MappedFile:
+    """A file whose bytes are mapped into memory when something reads them; pickled, it is only a path."""
+
+    def __init__(self, path: Path) -> None:
+        """Remember a file by its path, size and time of change."""
+        self.path, self._stamp = path, _stamp(path)
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of the file."""
+        return self._stamp[0]
+
+    @cached_property
+    def data(self) -> NDArray[np.uint8]:
+        """The bytes, read-only.
+
+        Raises:
+            ModelError: the file is gone or isn't the one it was.
+        """
+        if _stamp(self.path) != self._stamp:
+            raise ModelError(f"expected {self.path} as it was when it was loaded, found it changed")
+        return np.memmap(self.path, np.uint8, "r") if self.size_bytes else np.zeros(0, np.uint8)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave the mapping out."""
+        return {k: v for k, v in self.__dict__.items() if k != "data"}
+
+
+def _stamp(path: Path) -> tuple[int, int]:
+    try:
+        status = path.stat()
+    except OSError as error:
+        raise ModelError(f"expected a file at {path}: {error.strerror}") from error
+    return status.st_size, status.st_mtime_ns
+
+
+class MappedWeight:
+    """A constant that stays in its file and is mapped into memory when it is read; it pickles in a few bytes."""
+
+    def __init__(self, file: MappedFile, offset: int, dtype: str, shape: tuple[int, ...]) -> None:
+        """Refer to a tensor of whole-byte elements, stored row-major and little-endian from ``offset`` on."""
+        self.file, self.offset, self.dtype, self.shape = file, offset, dtype, shape
+
+    @property
+    def digest(self) -> str:
+        """Hash of dtype, shape and content."""
+        return self._digest
+
+    @cached_property
+    def _digest(self) -> str:
+        return content_digest(self.dtype, self.shape, self.array().reshape(-1).view(np.uint8).data)
+
+    @cached_property
+    def splat(self) -> float | None:
+        """The value that every element has, or None."""
+        return splat_of(self.array())
+
+    def array(self) -> NDArray[Any]:
+        """Return the value, a view of the mapped file."""
+        count = int(np.prod(self.shape, dtype=object))
+        return np.frombuffer(self.file.data, numpy_dtype(self.dtype), count, self.offset).reshape(self.shape)
+
+
+@dataclass(frozen=True)
+class FilledWeight:
+    """A constant whose elements are all the same, and which takes no memory (ConstantOfShape of a large shape).
+
+    Attributes:
+        element: the bytes of one element.
+        dtype, shape: of the tensor.
+    """
+
+    element: bytes
+    dtype: str
+    shape: tuple[int, ...]
+
+    @property
+    def digest(self) -> str:
+        """Hash of what determines the content."""
+        return blake2b(repr(self).encode(), digest_size=16).hexdigest()
+
+    @cached_property
+    def splat(self) -> float | None:
+        """The value that every element has."""
+        return splat_of(np.frombuffer(self.element, numpy_dtype(self.dtype)))
+
+    def array(self) -> NDArray[Any]:
+        """Return the value, a view of one element."""
+        return np.broadcast_to(np.frombuffer(self.element, numpy_dtype(self.dtype))[0], self.shape)
 
 
 @dataclass(frozen=True)
@@ -66,7 +164,7 @@ class GeneratedWeight:
     positive: bool = False
     splat = None
 
-    @cached_property
+    @property
     def digest(self) -> str:
         """Hash of what determines the content."""
         return blake2b(repr(self).encode(), digest_size=16).hexdigest()

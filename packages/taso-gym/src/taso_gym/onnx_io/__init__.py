@@ -1,0 +1,114 @@
+"""ONNX files in and out: read whole, and written back as they were but for what was rewritten."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from onnx import ModelProto
+
+from taso_gym.atomic import replacing
+from taso_gym.errors import ModelError, OptionError
+from taso_gym.graph import Graph
+from taso_gym.onnx_io.exporter import Exported, export_model
+from taso_gym.onnx_io.external import move_out, write_data_file
+from taso_gym.onnx_io.importer import import_model
+from taso_gym.onnx_io.tensors import TensorReader
+from taso_gym.onnx_io.wire import read_model, write_model
+from taso_gym.signature import symbols_of
+from taso_gym.weights import MappedFile
+
+__all__ = ["from_model", "load", "save", "to_model"]
+
+MOST_BYTES = 2_000_000_000
+"""A larger file is beyond protocol buffers (2 GiB): its weights go to a file beside it."""
+
+
+def load(path: str | Path, dims: Mapping[str, int] | None = None) -> Graph:
+    """Read an ONNX file.
+
+    Every node becomes an operator of the table or an opaque one; nothing is left out but what has no effect (Identity,
+    Dropout at inference, equal nodes, unused ones, constants that can be computed). Weights stay in their files and are
+    mapped into memory; external data must lie beside the model or in folders below.
+
+    Args:
+        path: the file.
+        dims: values of dimension symbols, by name, for costs, observations and drawn inputs. They enter neither the
+            graph nor a file that it is saved to.
+
+    Raises:
+        ModelError: it isn't a valid ONNX model; the message names the node or value.
+        OptionError: the model has no dimension of a name in ``dims``.
+    """
+    file = MappedFile(Path(path))
+    model, spans = read_model(file)
+    graph = import_model(model, TensorReader(file, file.path.parent), spans)
+    return _with_dims(graph, dims) if dims else graph
+
+
+def _with_dims(graph: Graph, dims: Mapping[str, int]) -> Graph:
+    known = symbols_of(graph.type_of(v) for v in graph.info.inputs)
+    for name, size in dims.items():
+        if name not in known:
+            raise OptionError(f"expected a dimension of the model's inputs among {sorted(known)}, found {name!r}")
+        if size < 1:
+            raise OptionError(f"expected a size of 1 or more for {name!r}, found {size}")
+    return Graph(graph.nodes, graph.uses, graph.leaves, graph.next_id, graph.hash, replace(graph.info, dims=dict(dims)))
+
+
+def from_model(model: ModelProto, folder: str | Path | None = None) -> Graph:
+    """Return the graph of a model in memory, which isn't changed.
+
+    Args:
+        model: the model.
+        folder: what its external data are relative to, if it has any.
+
+    Raises:
+        ModelError: it isn't a valid model; the message names the node or value.
+    """
+    return import_model(model, TensorReader(None, None if folder is None else Path(folder)), {})
+
+
+def to_model(graph: Graph) -> ModelProto:
+    """Return a graph as a model in memory, weights included.
+
+    Raises:
+        ModelError: an operator that the file's opset doesn't have, or more than protocol buffers can hold.
+    """
+    exported = export_model(graph)
+    size = exported.model.ByteSize() + sum(i.size_bytes for i in exported.initializers)
+    if size > MOST_BYTES:
+        raise ModelError(f"expected a model of at most {MOST_BYTES} bytes, found {size}; save it to a file instead")
+    exported.model.graph.initializer.extend(i.whole() for i in exported.initializers)
+    return exported.model
+
+
+def save(graph: Graph, path: str | Path) -> None:
+    """Write a graph as an ONNX file, whole or not at all.
+
+    Names, order and types of inputs and outputs, opset imports, IR version, metadata, functions and dynamic dimensions
+    are those of the file that it was loaded from. A model above 2 GB, or whose weights were outside its file, gets
+    them in ``<path>.data`` beside it.
+
+    Raises:
+        ModelError: an operator that the file's opset doesn't have.
+        OptionError: the folder doesn't exist or can't be written.
+    """
+    target = Path(path)
+    exported = export_model(graph)
+    size = exported.model.ByteSize() + sum(i.size_bytes for i in exported.initializers)
+    with replacing(target) as temporary:
+        if graph.info.external or size > MOST_BYTES:
+            data = target.with_name(target.name + ".data")
+            exported, outside = move_out(exported, data.name)
+            with replacing(data) as temporary_data:
+                write_data_file(temporary_data, outside)
+                _write(temporary, exported)
+        else:
+            _write(temporary, exported)
+
+
+def _write(path: Path, exported: Exported) -> None:
+    with path.open("wb") as out:
+        write_model(out, exported.model, exported.initializers)

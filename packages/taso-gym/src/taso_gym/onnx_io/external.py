@@ -1,0 +1,67 @@
+"""Weights in a file of their own beside the model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+from onnx import TensorProto
+
+from taso_gym.onnx_io.exporter import Exported
+from taso_gym.onnx_io.initializers import Initializer, initializer
+from taso_gym.onnx_io.scope import inner_graphs
+from taso_gym.onnx_io.tensors import TensorReader
+from taso_gym.onnx_io.wire import write_data
+
+LEAST_BYTES = 1024
+"""Smaller tensors stay in the model: onnxruntime reads shapes and scales from there."""
+ALIGNMENT = 4096
+"""Tensors begin on a page, so that a runtime can map them."""
+
+
+class Placed(NamedTuple):
+    """A tensor and where it goes in the data file."""
+
+    tensor: Initializer
+    offset: int
+
+
+def move_out(exported: Exported, location: str) -> tuple[Exported, list[Placed]]:
+    """Return a model that refers to a data file for its large tensors, and what that file is to hold.
+
+    Args:
+        exported: the model; tensors in its subgraphs are changed in place.
+        location: name of the data file.
+    """
+    placed: list[Placed] = []
+    end = 0
+
+    def place(tensor: Initializer) -> TensorProto:
+        nonlocal end
+        placed.append(Placed(tensor, end))
+        result = TensorProto(data_location=TensorProto.EXTERNAL)
+        result.MergeFrom(tensor.tensor)
+        for key, value in (("location", location), ("offset", str(end)), ("length", str(tensor.size_bytes))):
+            result.external_data.add(key=key, value=value)
+        end = -(-(end + tensor.size_bytes) // ALIGNMENT) * ALIGNMENT
+        return result
+
+    initializers = [
+        replace(i, tensor=place(i), size_bytes=0) if i.size_bytes >= LEAST_BYTES else i for i in exported.initializers
+    ]
+    reader = TensorReader(None, None)
+    for node in exported.model.graph.node:
+        for tensor in (t for graph in inner_graphs(node) for t in graph.initializer):
+            if len(tensor.raw_data) >= LEAST_BYTES:
+                tensor.CopyFrom(place(initializer(tensor.name, reader.read(tensor, tensor.name))))
+    return Exported(exported.model, initializers), placed
+
+
+def write_data_file(path: Path, placed: Sequence[Placed]) -> None:
+    """Write tensors to where they go."""
+    with path.open("wb") as out:
+        for tensor, offset in placed:
+            out.seek(offset)
+            write_data(out, tensor)

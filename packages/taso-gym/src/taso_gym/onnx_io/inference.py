@@ -1,0 +1,118 @@
+"""ONNX's own checks and shape inference, on the model without its weights."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from onnx import ModelProto, NodeProto, TypeProto, checker, defs, shape_inference
+
+from taso_gym.errors import ModelError
+from taso_gym.graph import Weight
+from taso_gym.onnx_io.initializers import initializer, type_of
+from taso_gym.onnx_io.scope import describe, domain_of, subgraphs
+from taso_gym.onnx_io.structure import FIRST_IR_WITH_OVERRIDES
+from taso_gym.onnx_io.types import proto_of
+from taso_gym.tensor import ValueType
+
+INLINE_BYTES = 4096
+"""Constants up to this size are given to shape inference with their values: shapes, axes, scales."""
+
+Weights = Mapping[str, Weight]
+
+
+class Inference:
+    """Infers types of a file's values; what it is given besides the nodes are types by name."""
+
+    def __init__(self, model: ModelProto, opsets: Mapping[str, int]) -> None:
+        """Take the file; its functions, opset imports and the types it declares for unknown operators are used."""
+        self._empty = ModelProto(ir_version=model.ir_version, opset_import=model.opset_import)
+        self._empty.functions.extend(model.functions)
+        self._empty.graph.name = "probe"
+        self._opsets = opsets
+        self._declared = {info.name: info for info in (*model.graph.output, *model.graph.value_info)}
+
+    def of_model(
+        self, nodes: Sequence[NodeProto], inputs: Mapping[str, ValueType], weights: Weights
+    ) -> dict[str, TypeProto]:
+        """Return the type of every value that can be inferred, by name.
+
+        Args:
+            nodes: in topological order.
+            inputs: types of the graph inputs.
+            weights: the constants.
+
+        Raises:
+            ModelError: a node isn't as its schema says, or gets types or shapes that contradict.
+        """
+        probe = self._probe(nodes, inputs, weights)
+        self._check(probe)
+        try:
+            shape_inference.infer_shapes(probe, check_type=True, strict_mode=True)
+        except (shape_inference.InferenceError, checker.ValidationError) as error:
+            if not self._is_only_a_body(str(error)):
+                raise ModelError(f"expected types and shapes that fit, found {_one_line(error)}") from error
+        inferred = shape_inference.infer_shapes(probe, data_prop=True)
+        return {info.name: info.type for info in inferred.graph.value_info}
+
+    def of_node(self, node: NodeProto, inputs: Mapping[str, ValueType], weights: Weights) -> dict[str, TypeProto]:
+        """Return the types of a node's outputs by name as far as they follow from what is known of its inputs."""
+        inferred = shape_inference.infer_shapes(self._probe([node], inputs, weights), data_prop=True)
+        return {info.name: info.type for info in inferred.graph.value_info}
+
+    def _probe(self, nodes: Sequence[NodeProto], inputs: Mapping[str, ValueType], weights: Weights) -> ModelProto:
+        """Return a model without outputs, whose larger weights are inputs."""
+        probe = ModelProto()
+        probe.CopyFrom(self._empty)
+        graph = probe.graph
+        graph.node.extend(nodes)
+        for name, type_ in inputs.items():
+            graph.input.add(name=name).type.CopyFrom(proto_of(type_))
+        for name, weight in weights.items():
+            type_ = type_of(weight)
+            is_small = type_.size_bytes <= INLINE_BYTES
+            if is_small:
+                graph.initializer.append(initializer(name, weight).whole())
+            if not is_small or probe.ir_version < FIRST_IR_WITH_OVERRIDES:
+                graph.input.add(name=name).type.CopyFrom(proto_of(type_))
+        for node in nodes:
+            if not _has_schema(node):
+                graph.value_info.extend(self._declared[name] for name in node.output if name in self._declared)
+        return probe
+
+    def _check(self, probe: ModelProto) -> None:
+        """Hold every node to its schema.
+
+        A whole model is checked at once; only one that fails is looked at node by node, since onnxruntime runs
+        operators that ONNX no longer has a schema for.
+        """
+        try:
+            checker.check_model(probe)  # pyright: ignore[reportUnknownMemberType]
+        except checker.ValidationError:
+            context = checker.C.CheckerContext()
+            context.ir_version, context.opset_imports = probe.ir_version, dict(self._opsets)
+            for node in probe.graph.node:
+                if _has_schema(node) and not subgraphs(node):
+                    _check_node(node, context)
+
+    def _is_only_a_body(self, message: str) -> bool:
+        """Whether inference failed in an operator that ONNX defines by others: it can't cope with all of those."""
+        found = re.search(r"op_type:(\w+)", message)
+        if not found or not defs.has(found[1]):
+            return False
+        return not defs.get_schema(found[1], self._opsets.get("", 1)).has_type_and_shape_inference_function
+
+
+def _has_schema(node: NodeProto) -> bool:
+    return defs.has(node.op_type, domain=domain_of(node.domain))
+
+
+def _check_node(node: NodeProto, context: checker.C.CheckerContext) -> None:
+    try:
+        checker.check_node(node, context)
+    except checker.ValidationError as error:
+        raise ModelError(f"expected {describe(node)} as its schema says, found {_one_line(error)}") from error
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())
