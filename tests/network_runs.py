@@ -9,6 +9,7 @@ import pytest
 
 from taso_gym import models
 from taso_gym.graph import Graph
+from taso_gym.onnx_io import to_model
 from taso_gym.tensor import TensorType
 
 TRANSFORMER = {"layers": 2, "hidden": 64, "heads": 2}
@@ -50,11 +51,10 @@ def random_inputs(graph: Graph, seed: int = 0) -> dict[str, np.ndarray]:
 
 def session(graph: Graph) -> Any:
     """Export a graph, check the model, and load it into onnxruntime as it stands, without optimisations."""
-    onnx_io = pytest.importorskip("taso_gym.onnx_io")
     runtime = pytest.importorskip("onnxruntime")
     options = runtime.SessionOptions()
     options.graph_optimization_level = runtime.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.intra_op_num_threads = 1
-    model = onnx_io.to_model(graph)
+    model = to_model(graph)
     onnx.checker.check_model(model, full_check=True)
     return runtime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
