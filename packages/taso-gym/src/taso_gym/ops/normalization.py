@@ -128,11 +128,16 @@ def lrn_flops(types: Types, _outputs: tuple[TensorType, ...], attrs: Attrs) -> D
     return product(shape(types, 0)) * (2 * attrs["size"] + 5)
 
 
-@operator("LRN", since=1, infer=same_as_first, flops=lrn_flops)
+def lrn_attrs(attrs: dict[str, Any], types: Types) -> dict[str, Any]:
+    """Only odd windows are modelled: onnxruntime knows no others."""
+    expect(attrs["size"] % 2 == 1 and len(shape(types, 0)) >= 2, "an odd size and channels", attrs["size"])
+    return attrs
+
+
+@operator("LRN", since=1, infer=same_as_first, normalize=lrn_attrs, flops=lrn_flops)
 def lrn(xp: ArrayModule, x: Array, *, size: int, alpha: float = 1e-4, beta: float = 0.75, bias: float = 1.0) -> Array:
     """x / (bias + alpha / size * sum of squares over ``size`` neighbouring channels)**beta."""
-    before = (size - 1) // 2
-    widths = [(0, 0), (before, size - 1 - before)] + [(0, 0)] * (len(x.shape) - 2)
+    widths = [(0, 0), (size // 2, size // 2)] + [(0, 0)] * (len(x.shape) - 2)
     squares, channels = xp.pad(x * x, widths), x.shape[1]
     total = squares[:, :channels]
     for i in range(1, size):
