@@ -51,6 +51,10 @@ class ReplayError(TasoError):
     """A replay that belongs to another model, rule set or version."""
 
 
+class CheckpointError(TasoError):
+    """A file of an agent that is missing, damaged, or belongs to another rule set or version."""
+
+
 class OptionError(TasoError):
     """An option, identifier or environment argument with a value outside its choices."""
 
