@@ -17,7 +17,10 @@ from taso_gym.errors import OptionError
 
 __all__ = ["COST_MODELS", "Cost", "CostModel", "Dims", "bind_dims", "load"]
 
-COST_MODELS = {"roofline": "taso_gym.cost.roofline:RooflineCost"}
+COST_MODELS = {
+    "roofline": "taso_gym.cost.roofline:RooflineCost",
+    "onnxruntime": "taso_gym.cost.onnxruntime:OnnxRuntimeCost",
+}
 """Name -> import string of a class that is called with (argument, dims, **options)."""
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, cast
@@ -84,15 +85,17 @@ class Dims:
         return max(found, 0)
 
 
+def sizes_of(t: TensorType) -> tuple[int, ...]:
+    """Return the shape of a bound tensor type of known rank."""
+    assert t.shape is not None and t.is_static, f"{t} isn't bound"
+    return tuple(dim for dim in t.shape if isinstance(dim, int))
+
+
 def size_bytes(t: ValueType | None) -> int:
     """Return the bytes of a value; 0 for an absent input, a sequence, or a tensor of unknown rank."""
     if not isinstance(t, TensorType) or t.shape is None:
         return 0
-    elements = 1
-    for dim in t.shape:
-        assert isinstance(dim, int), f"{t} isn't bound"
-        elements *= dim
-    return (elements * _bits(t.dtype) + 7) // 8
+    return (math.prod(sizes_of(t)) * _bits(t.dtype) + 7) // 8
 
 
 _bits = cache(itemsize_bits)

@@ -23,6 +23,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from taso_gym import onnx_io
 from taso_gym.cost.measurement import THREAD_CPU, WALL, Measurement
 from taso_gym.cost.runtime import PROVIDERS, require
 from taso_gym.errors import CostError, OptionError
@@ -123,8 +124,6 @@ def _as_file(model: Graph | str | Path, path: Path) -> Path:
         if not Path(model).is_file():
             raise CostError(f"expected a model file, found nothing at {model}")
         return Path(model).absolute()
-    from taso_gym import onnx_io
-
     onnx_io.save(model, path)
     return path
 

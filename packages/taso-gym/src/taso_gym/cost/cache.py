@@ -1,0 +1,148 @@
+"""A cache of measurements on disk that concurrent processes, kills and corruption don't harm.
+
+SQLite in WAL mode: readers and a writer don't block each other, and a transaction that was cut off leaves no trace. A
+file that is damaged is set aside (renamed, with a warning) and a new one begun: measurements can be made again. A file
+of another version isn't touched: it is an error that says so.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import sqlite3
+import warnings
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+from taso_gym.errors import CostError
+
+VERSION = 1
+WAIT_S = 60.0
+T = TypeVar("T")
+
+
+def default_path() -> Path:
+    """Return the user's cache of measurements, in ``$XDG_CACHE_HOME`` or ``~/.cache``."""
+    folder = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(folder) / "taso-gym" / "measurements.sqlite"
+
+
+class Cache:
+    """Text by key; what was written first stays."""
+
+    def __init__(self, path: str | Path | None = None) -> None:
+        """Name the file; it is opened at the first use, and by each process for itself."""
+        self.path = Path(path) if path else default_path()
+        self._connection: sqlite3.Connection | None = None
+        self._process = 0
+
+    def get(self, key: str) -> str | None:
+        """Return the text of a key, or None.
+
+        Raises:
+            CostError: the cache can't be read, or is of another version.
+        """
+        row = self._run(lambda db: db.execute("SELECT value FROM measurements WHERE key = ?", (key,)).fetchone())
+        return None if row is None else row[0]
+
+    def put(self, key: str, value: str) -> str:
+        """Write a text unless the key has one, and return the one it has: another process may have been first.
+
+        Raises:
+            CostError: the cache can't be written, or is of another version.
+        """
+
+        def write(db: sqlite3.Connection) -> str:
+            db.execute("INSERT OR IGNORE INTO measurements VALUES (?, ?)", (key, value))
+            return db.execute("SELECT value FROM measurements WHERE key = ?", (key,)).fetchone()[0]
+
+        return self._run(write)
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._connection is not None and self._process == os.getpid():
+            self._connection.close()
+        self._connection = None
+
+    def _run(self, action: Callable[[sqlite3.Connection], T]) -> T:
+        for attempt in range(2):
+            try:
+                return action(self._open())
+            except sqlite3.OperationalError as error:
+                raise CostError(f"expected a cache that can be read and written, found {self.path}: {error}") from error
+            except sqlite3.DatabaseError as error:
+                self.close()
+                if attempt:
+                    raise CostError(f"expected a cache that stays whole, found {self.path}: {error}") from error
+        raise AssertionError
+
+    def _open(self) -> sqlite3.Connection:
+        if self._connection is None or self._process != os.getpid():  # a connection doesn't survive a fork
+            self._connection, self._process = self._connect(), os.getpid()
+        return self._connection
+
+    def _connect(self) -> sqlite3.Connection:
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise CostError(f"expected a folder for the cache, found {self.path.parent}: {error.strerror}") from error
+        with _locked(self.path.with_name(self.path.name + ".lock")):  # one process at a time looks, and repairs
+            try:
+                return self._checked()
+            except sqlite3.OperationalError:
+                raise
+            except sqlite3.DatabaseError as error:
+                self._set_aside(error)
+                return self._checked()
+
+    def _checked(self) -> sqlite3.Connection:
+        db = sqlite3.connect(self.path, timeout=WAIT_S, isolation_level=None, check_same_thread=False)
+        try:
+            version = db.execute("PRAGMA user_version").fetchone()[0]
+            if version not in (0, VERSION):
+                raise CostError(f"expected a cache of version {VERSION}, found version {version} in {self.path}")
+            db.execute("PRAGMA journal_mode = WAL")
+            db.execute("PRAGMA synchronous = NORMAL")
+            db.execute("CREATE TABLE IF NOT EXISTS measurements (key TEXT PRIMARY KEY, value TEXT) WITHOUT ROWID")
+            db.execute(f"PRAGMA user_version = {VERSION}")
+            found = db.execute("PRAGMA quick_check(1)").fetchone()[0]
+            if found != "ok":
+                raise sqlite3.DatabaseError(found)
+        except BaseException:
+            db.close()
+            raise
+        return db
+
+    def _set_aside(self, error: Exception) -> None:
+        number = 1
+        while (aside := self.path.with_name(f"{self.path.name}.damaged-{number}")).exists():
+            number += 1
+        self.path.rename(aside)
+        for suffix in ("-wal", "-shm"):
+            Path(str(self.path) + suffix).unlink(missing_ok=True)
+        warnings.warn(
+            f"expected a whole cache of measurements, found {self.path} damaged ({error}): "
+            f"it is now {aside.name}, and a new one is begun",
+            stacklevel=2,
+        )
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Pickle the path alone."""
+        return {**self.__dict__, "_connection": None}
+
+
+@contextmanager
+def _locked(path: Path) -> Generator[None]:
+    try:
+        handle = os.open(path, os.O_CREAT | os.O_RDWR, 0o666)
+    except OSError as error:
+        raise CostError(
+            f"expected a cache folder that can be written, found {path.parent}: {error.strerror}"
+        ) from error
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)

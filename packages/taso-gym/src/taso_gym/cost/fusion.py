@@ -1,0 +1,176 @@
+"""Emulates which operators onnxruntime fuses: groups of nodes around an anchor that run as one kernel, or as few.
+
+Each group is measured as a whole, by letting onnxruntime optimise it as a small model of its own: so what a group
+really becomes is onnxruntime's decision, and a group that it doesn't fuse costs its parts. The tables here only have to
+name the neighbours that may matter: operators that follow an anchor on its only edge (`CHAINS`) or stand before one
+(`PREFIXES`); `taso_gym.cost.gates` finds the forms that are written out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from taso_gym.cost.gates import gate, gate_of, only_reader
+from taso_gym.graph import Graph, Node, producer_of, value_of
+from taso_gym.tensor import TensorType
+
+ACTIVATIONS = frozenset({"Relu", "Sigmoid", "Tanh", "LeakyRelu", "Clip", "HardSigmoid", "HardSwish"})
+GELUS = frozenset({"Gelu", "ms.Gelu", "ms.FastGelu", "ms.QuickGelu"})
+SCALES = frozenset({"Mul", "Div"})
+
+
+class Step(NamedTuple):
+    """An operator that may come next: its names, and what its other operand has to be (None: it has none)."""
+
+    ops: frozenset[str]
+    operand: str | None = None
+
+
+ADD = frozenset({"Add"})
+CONSTANT, SAME_SHAPE, SAME_MATRIX = "constant", "same shape", "same shape, two axes"
+CHAINS = {
+    "Conv": (
+        (Step(frozenset({"BatchNormalization", "Mul"}), CONSTANT),),
+        (Step(ADD, CONSTANT), Step(ADD, SAME_SHAPE)),
+        (Step(ACTIVATIONS),),
+    ),
+    "MatMul": ((Step(SCALES, CONSTANT),), (Step(ADD, CONSTANT), Step(ADD, SAME_MATRIX)), (Step(ACTIVATIONS | GELUS),)),
+    "Gemm": ((Step(ACTIVATIONS),),),
+    "BatchNormalization": ((Step(ACTIVATIONS),),),
+}
+"""Anchor -> what follows it: alternatives in each place, all optional, every one the only reader of the one before."""
+
+PREFIXES = {
+    "Conv": (Step(frozenset({"Pad"})),),
+    "MaxPool": (Step(frozenset({"Pad"})),),
+    "AveragePool": (Step(frozenset({"Pad"})),),
+    "MatMul": (Step(frozenset({"Transpose"})), Step(SCALES, CONSTANT)),
+    "LayerNormalization": (Step(ADD, SAME_SHAPE),),
+    "RMSNormalization": (Step(ADD, SAME_SHAPE),),
+    "Gelu": (Step(ADD, CONSTANT),),
+}
+"""Anchor -> operators that may stand before it, whose only reader it is."""
+
+LONGEST = max(len(places) for places in CHAINS.values())
+FOLLOWERS = frozenset[str]().union(*(step.ops for places in CHAINS.values() for place in places for step in place))
+LEADERS = frozenset[str]().union(*(step.ops for steps in PREFIXES.values() for step in steps))
+
+
+def owner(graph: Graph, node_id: int) -> int:
+    """Return the anchor of the group that a node belongs to; itself where it belongs to no other's.
+
+    A node that several groups could take goes to: 1. the chain after an anchor; 2. a gate; 3. the anchor after it.
+    """
+    anchor = _chain_of(graph, node_id)
+    if anchor is None:
+        anchor = gate_of(graph, node_id)
+    if anchor is None and graph.nodes[node_id].sig.op.key in LEADERS:
+        reader = only_reader(graph, value_of(node_id))
+        anchor = reader if reader is not None and node_id in _prefix(graph, reader) else None
+    return node_id if anchor is None else anchor
+
+
+def group(graph: Graph, anchor: int) -> tuple[int, ...]:
+    """Return the nodes of an anchor's group, producers first."""
+    before, after = gate(graph, anchor)
+    if before or after:
+        return (*before, anchor, *after)
+    return (*_prefix(graph, anchor), anchor, *_chain(graph, anchor))
+
+
+def _chain(graph: Graph, anchor: int) -> tuple[int, ...]:
+    """Return the nodes that follow an anchor."""
+    found: list[int] = []
+    value = value_of(anchor)
+    for place in CHAINS.get(graph.nodes[anchor].sig.op.key, ()):
+        reader = only_reader(graph, value)
+        if reader is None:
+            break
+        if any(_fits(graph, reader, s, value) and not _taken(graph, anchor, reader, value, s) for s in place):
+            found.append(reader)
+            value = value_of(reader)
+    return tuple(found)
+
+
+def _chain_of(graph: Graph, node_id: int) -> int | None:
+    """Return the anchor whose chain a node is in; an anchor within another's chain has none of its own."""
+    if graph.nodes[node_id].sig.op.key not in FOLLOWERS:
+        return None
+    for anchor in _upstream(graph, node_id):
+        if node_id in _chain(graph, anchor) and _chain_of(graph, anchor) is None:
+            return anchor
+    return None
+
+
+def _prefix(graph: Graph, anchor: int) -> tuple[int, ...]:
+    """Return the nodes right before an anchor that no other group takes."""
+    found: list[int] = []
+    node = graph.nodes[anchor]
+    for value in dict.fromkeys(node.inputs[:2]):
+        if value is None or value in graph.leaves or only_reader(graph, value) != anchor:
+            continue
+        producer = producer_of(value)
+        if graph.nodes[producer].sig.const or not any(
+            _fits(graph, producer, step, None) for step in PREFIXES.get(node.sig.op.key, ())
+        ):
+            continue
+        if _chain_of(graph, producer) is None and gate_of(graph, producer) is None:
+            found.append(producer)
+    return tuple(sorted(found))
+
+
+def _upstream(graph: Graph, node_id: int) -> Iterator[int]:
+    """Yield the anchors before a node, nearest first, on paths of operators that may follow one."""
+    front, seen = [node_id], {node_id}
+    for _ in range(LONGEST):
+        found: list[int] = []
+        for current in front:
+            for value in graph.nodes[current].inputs:
+                if value is None or value in graph.leaves or producer_of(value) in seen:
+                    continue
+                producer = producer_of(value)
+                seen.add(producer)
+                key = graph.nodes[producer].sig.op.key
+                if key in CHAINS:
+                    yield producer
+                if key in FOLLOWERS:
+                    found.append(producer)
+        front = found
+
+
+def _taken(graph: Graph, anchor: int, reader: int, value: int, step: Step) -> bool:
+    """Whether an addition of two convolutions belongs to the other one: it goes to the first operand's."""
+    if step.operand in (None, CONSTANT) or graph.nodes[reader].inputs[0] == value:
+        return False
+    other = graph.nodes[reader].inputs[0]
+    for _ in range(LONGEST):
+        if other is None or other in graph.leaves or only_reader(graph, other) is None:
+            return False
+        node = graph.nodes[producer_of(other)]
+        if node.sig.op.key == graph.nodes[anchor].sig.op.key:
+            return True
+        if node.sig.op.key not in ("BatchNormalization", "Mul", "Add"):
+            return False
+        other = node.inputs[0]
+    return False
+
+
+def _fits(graph: Graph, node_id: int, step: Step, value: int | None) -> bool:
+    node = graph.nodes[node_id]
+    if node.sig.op.key not in step.ops or len(node.sig.outputs) != 1:
+        return False
+    if step.operand is None:
+        return value is None or node.inputs[0] == value
+    variable = _variable_inputs(node)
+    if step.operand == CONSTANT:
+        return len(variable) == 1 and len(node.sig.inputs) > 1 and value in (None, variable[0])
+    shapes = [t.shape for t in node.sig.inputs if isinstance(t, TensorType)]
+    if step.operand == SAME_MATRIX and len(shapes[0] or ()) != 2:
+        return False
+    return len(variable) == 2 and shapes[0] == shapes[1]
+
+
+def _variable_inputs(node: Node) -> list[int]:
+    pairs = zip(node.inputs, node.sig.inputs, strict=False)
+    return [v for v, t in pairs if v is not None and t is not None and not t.const]

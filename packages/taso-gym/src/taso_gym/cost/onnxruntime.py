@@ -1,0 +1,184 @@
+"""The measured cost model: each node as onnxruntime executes it, after its own fusions and layout changes.
+
+A node's context is the group that onnxruntime runs it in and the layouts around that (`taso_gym.cost.region`). Each
+such region is built as a small model, optimised by onnxruntime itself, taken apart into the nodes that it executes,
+and each of those is measured by itself, once: equal nodes of other regions and models share the figure. Everything is
+kept in a cache on disk (`taso_gym.cost.cache`).
+
+An operator whose kernel fails, or that needs more memory than there is, is recorded as failed and costs `FAILED_PS`,
+so that no rewrite to it pays. An opaque operator, which no rewrite brings or takes away, isn't measured: it is costed
+by its bytes on the default device of `taso_gym.cost.roofline`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Hashable, Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from taso_gym.cost.base import SummedCost
+from taso_gym.cost.cache import Cache
+from taso_gym.cost.devices import DEFAULT_DEVICE, DEVICES
+from taso_gym.cost.executed import Executed, block_channels, executed_in, executed_nodes
+from taso_gym.cost.layout import Layouts
+from taso_gym.cost.region import FUSED, RADIUS, Region, lone, region_of
+from taso_gym.cost.roofline import bound_ps
+from taso_gym.cost.sessions import Runtime
+from taso_gym.cost.small_model import SmallModel, bind_signature, draw
+from taso_gym.cost.work import Work
+from taso_gym.errors import CostError
+from taso_gym.graph import Graph
+from taso_gym.onnx_io import to_model
+from taso_gym.signature import OpaqueOperator, Signature
+from taso_gym.tensor import TensorType
+
+FAILED_PS = 10**15
+"""Cost of an operator that doesn't run: 1000 seconds."""
+
+
+class OnnxRuntimeCost(SummedCost):
+    """Measured costs; deterministic only as far as its cache is filled."""
+
+    deterministic = False
+    radius = RADIUS
+
+    def __init__(
+        self,
+        argument: str = "",
+        dims: Mapping[str, int] | None = None,
+        *,
+        threads: int = 1,
+        cache: str | Path | None = None,
+        progress: Callable[[str], None] | None = None,
+    ) -> None:
+        """Make the model of a provider on this machine.
+
+        Args:
+            argument: "cpu" or "cuda"; empty for "cpu".
+            dims: values of dimension symbols.
+            threads: intra-op threads that are costed.
+            cache: file of the measurements; None for the user's.
+            progress: called with a description of each region before it is measured.
+
+        Raises:
+            MissingPackageError: onnxruntime isn't installed.
+            OptionError: an unknown provider, or no thread.
+            CostError: the provider isn't there.
+        """
+        self._provider = argument or "cpu"
+        super().__init__(f"onnxruntime:{self._provider}", dims)
+        self._runtime = Runtime(self._provider, threads)
+        self._cache, self._progress = Cache(cache), progress
+        self._times: dict[str, int] = {}
+
+    @property
+    def key(self) -> str:
+        """Device, provider, version and threads, and bound dimensions."""
+        return f"{self._runtime.key}[{self._dims.key}]"
+
+    @property
+    def runtime(self) -> Runtime:
+        """What is measured on."""
+        return self._runtime
+
+    def context(self, graph: Graph, node_id: int) -> Hashable:
+        """Return the region that a node runs in."""
+        return region_of(graph, node_id, self.layouts)
+
+    def time(self, sig: Signature, context: Hashable, load: Work) -> tuple[int, int]:
+        """Return the time of the region that a node anchors, and how many kernels it takes; nothing within one."""
+        if context == FUSED:
+            return 0, 0
+        if isinstance(sig.op, OpaqueOperator):
+            return bound_ps(DEVICES[DEFAULT_DEVICE], load), 1
+        region = context if isinstance(context, Region) else lone(sig)
+        nodes = self.executed_in(region)
+        if nodes is None:
+            return FAILED_PS, 1
+        return sum(self._times[key] for key in nodes), len(nodes)
+
+    def executed_in(self, region: Region) -> list[str] | None:
+        """Return the keys of the nodes that onnxruntime executes for a region, all measured; None where it fails.
+
+        Raises:
+            CostError: the cache can't be used.
+        """
+        name = f"region {self._describe(region)}"
+        known = self._recall(name)
+        if known is None:
+            if self._progress:
+                self._progress(str(region.nodes[0].sig))
+            known = self._remember(name, self._measure(region))
+        if "failed" in known:
+            return None
+        for key in known["executed"]:
+            if key not in self._times:
+                timed = self._recall(f"node {key}")
+                if timed is None:
+                    raise CostError(f"expected {key} in the cache {self._cache.path}, found nothing: delete that file")
+                self._times[key] = timed["ps"]
+        return known["executed"]
+
+    def executed(self, graph: Graph) -> list[tuple[str, float]]:
+        """Return (node, milliseconds) of every node that onnxruntime executes for a whole graph.
+
+        This is the reference that the contexts are calibrated against.
+
+        Raises:
+            CostError: onnxruntime doesn't take or run the graph.
+        """
+        types = {graph.leaves[v].name: self._dims.bind([graph.type_of(v)])[0] for v in graph.info.inputs}
+        rng = np.random.default_rng(0)
+        feeds = {name: draw(t, rng) for name, t in types.items() if isinstance(t, TensorType)}
+        nodes = executed_nodes(to_model(graph).SerializeToString(), feeds, self._runtime)
+        for node in nodes:
+            self._measure_node(node)
+        return [(node.key, self._times[node.key] / 1e9) for node in nodes]
+
+    def _measure(self, region: Region) -> dict[str, Any]:
+        try:
+            nodes = executed_in(SmallModel(region, self._dims), self._runtime)
+            for node in nodes:
+                self._measure_node(node)
+        except (CostError, MemoryError) as error:
+            return {"failed": str(error) or "out of memory"}
+        return {"executed": [node.key for node in nodes]}
+
+    def _measure_node(self, node: Executed) -> None:
+        if node.key not in self._times:
+            known = self._recall(f"node {node.key}")
+            if known is None:
+                timing = self._runtime.time(node.model, node.feeds)
+                known = self._remember(f"node {node.key}", {"ps": timing.time_ps, "unstable": timing.unstable})
+            self._times[node.key] = known["ps"]
+
+    @cached_property
+    def layouts(self) -> Layouts:
+        """The layouts of the provider: how many channels a block has on this CPU; none on a GPU."""
+        if self._provider != "cpu":
+            return Layouts(0)
+        known = self._recall("block") or self._remember("block", {"channels": block_channels(self._runtime)})
+        return Layouts(known["channels"])
+
+    def _describe(self, region: Region) -> str:
+        bound = [bind_signature(part.sig, self._dims) for part in region.nodes]
+        parts = [(f"{s.hash:016x}", str(s), tuple(p.operands)) for s, p in zip(bound, region.nodes, strict=True)]
+        return f"{parts} {region.inputs} {region.outputs}"
+
+    def _recall(self, name: str) -> dict[str, Any] | None:
+        text = self._cache.get(f"{self._runtime.key}|{name}")
+        if text is None:
+            return None
+        try:
+            return json.loads(text)
+        except ValueError as error:
+            raise CostError(
+                f"expected a measurement as JSON, found {text[:40]!r} in {self._cache.path}: delete that file"
+            ) from error
+
+    def _remember(self, name: str, value: dict[str, Any]) -> dict[str, Any]:
+        return json.loads(self._cache.put(f"{self._runtime.key}|{name}", json.dumps(value)))

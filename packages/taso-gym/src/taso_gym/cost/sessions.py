@@ -1,0 +1,193 @@
+"""Sessions of onnxruntime on a provider, and how long their runs take."""
+
+from __future__ import annotations
+
+import os
+import platform
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from pathlib import Path
+from statistics import median
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from onnx import ModelProto, TensorProto, helper
+
+from taso_gym.cost.runtime import PROVIDERS, require_provider
+from taso_gym.errors import CostError, OptionError
+
+WARM_UPS = 2
+MIN_RUNS, MAX_RUNS = 7, 51
+ENOUGH_NS = 30_000_000
+HALVES_DIFFER = 0.02
+
+
+class Timing(NamedTuple):
+    """How long a run takes.
+
+    Attributes:
+        time_ps: picoseconds: median of thread-CPU time at one CPU thread, least wall time at several, median of wall
+            time on a GPU.
+        unstable: the first and second half of the runs differ by over 2 % (not looked at at one thread).
+    """
+
+    time_ps: int
+    unstable: bool = False
+
+
+class Runtime:
+    """onnxruntime on one provider with a number of threads.
+
+    Raises:
+        MissingPackageError: onnxruntime isn't installed.
+        OptionError: an unknown provider, or no thread.
+        CostError: onnxruntime comes without the provider.
+    """
+
+    def __init__(self, provider: str, threads: int) -> None:
+        if provider not in PROVIDERS:
+            raise OptionError(f"expected a provider among {', '.join(PROVIDERS)}, found {provider!r}")
+        if threads < 1:
+            raise OptionError(f"expected at least one thread, found {threads}")
+        self.provider, self.threads = provider, threads
+        require_provider(PROVIDERS[provider])
+
+    @property
+    def ort(self) -> Any:
+        """The package."""
+        return require_provider(PROVIDERS[self.provider])
+
+    @property
+    def key(self) -> str:
+        """What times depend on: device, provider, version, threads."""
+        device = gpu_name() if self.provider == "cuda" else cpu_name()
+        return f"{device}|{PROVIDERS[self.provider]}|onnxruntime {self.ort.__version__}|{self.threads} threads"
+
+    def open(self, model: bytes | str, optimise: bool, dump: Path | None = None) -> Any:
+        """Return a session on the provider and no other.
+
+        Args:
+            model: serialised, or a path.
+            optimise: with all of onnxruntime's optimisations, or none.
+            dump: where to write the optimised model.
+
+        Raises:
+            CostError: onnxruntime refuses the model, or the provider doesn't work.
+        """
+        ort = self.ort
+        options = ort.SessionOptions()
+        levels = ort.GraphOptimizationLevel
+        options.graph_optimization_level = levels.ORT_ENABLE_ALL if optimise else levels.ORT_DISABLE_ALL
+        options.intra_op_num_threads, options.inter_op_num_threads = self.threads, 1
+        options.log_severity_level = 4  # what goes wrong is raised
+        if dump:
+            options.optimized_model_filepath = str(dump)
+        try:
+            session = ort.InferenceSession(model, options, providers=[PROVIDERS[self.provider]])
+        except Exception as error:  # onnxruntime's exceptions have no common base
+            raise CostError(f"expected a model that onnxruntime takes, found {one_line(error)}") from error
+        if (found := session.get_providers()[0]) != PROVIDERS[self.provider]:
+            raise CostError(f"expected the provider {PROVIDERS[self.provider]} to work, found {found} in its place")
+        return session
+
+    def optimised(self, model: bytes | str) -> ModelProto:
+        """Return the model that onnxruntime makes of one with all its optimisations: what it really executes."""
+        with tempfile.TemporaryDirectory(prefix="taso-gym-") as folder:
+            dump = Path(folder) / "optimised.onnx"
+            self.open(model, optimise=True, dump=dump)
+            return ModelProto.FromString(dump.read_bytes())
+
+    def place(self, value: NDArray[Any]) -> Any:
+        """Return an array as a value on the device."""
+        device = "cuda" if self.provider == "cuda" else "cpu"
+        if value.dtype.kind == "V" or value.dtype.name not in np.sctypeDict:  # of ml_dtypes: bfloat16, float8 …
+            code = helper.np_dtype_to_tensor_dtype(value.dtype)
+            raw = value.view(f"u{value.dtype.itemsize}")
+            return self.ort.OrtValue.ortvalue_from_numpy_with_onnx_type(raw, int(code))
+        return self.ort.OrtValue.ortvalue_from_numpy(value, device)
+
+    def bind(self, session: Any, feeds: Mapping[str, Any]) -> Callable[[], list[Any]]:
+        """Return a function that runs a session on these placed values and returns its outputs, on the device."""
+        binding = session.io_binding()
+        for entry in session.get_inputs():
+            binding.bind_ortvalue_input(entry.name, feeds[entry.name])
+        for entry in session.get_outputs():
+            binding.bind_output(entry.name, "cuda" if self.provider == "cuda" else "cpu")
+
+        def run() -> list[Any]:
+            try:
+                session.run_with_iobinding(binding)
+            except Exception as error:  # as above
+                raise CostError(f"expected a model that runs, found {one_line(error)}") from error
+            return binding.get_outputs()
+
+        return run
+
+    def time(self, model: bytes, feeds: Mapping[str, Any]) -> Timing:
+        """Return how long a run of a model takes as it is, without the overhead of a run as such.
+
+        Raises:
+            CostError: it can't be loaded or run.
+        """
+        found = self._time(model, feeds)
+        return found._replace(time_ps=max(found.time_ps - self._overhead_ps, 0))
+
+    def _time(self, model: bytes, feeds: Mapping[str, Any]) -> Timing:
+        run = self.bind(self.open(model, optimise=False), feeds)
+        cpu = self.provider == "cpu" and self.threads == 1
+        clock = time.thread_time_ns if cpu else time.perf_counter_ns
+        for _ in range(WARM_UPS):
+            run()
+        runs: list[int] = []
+        while len(runs) < MIN_RUNS or (len(runs) < MAX_RUNS and sum(runs) < ENOUGH_NS):
+            start = clock()
+            run()
+            runs.append(clock() - start)
+        if cpu:
+            return Timing(int(median(runs) * 1000))
+        summary = min if self.provider == "cpu" else median
+        first, second = summary(runs[: len(runs) // 2]), summary(runs[len(runs) // 2 :])
+        return Timing(int(summary(runs) * 1000), abs(first / second - 1) > HALVES_DIFFER)
+
+    @cached_property
+    def _overhead_ps(self) -> int:
+        node = helper.make_node("Identity", ["x"], ["y"])
+        types = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1]) for name in "xy"]
+        graph = helper.make_graph([node], "nothing", types[:1], types[1:])
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=10)
+        feeds = {"x": self.place(np.ones(1, np.float32))}
+        return min(self._time(model.SerializeToString(), feeds).time_ps for _ in range(3))
+
+
+def one_line(error: Exception) -> str:
+    """Return an exception of onnxruntime as one line."""
+    return " ".join(str(error).split())
+
+
+def cpu_name() -> str:
+    """Return what a CPU calls itself, with family, model and the widest vectors: names alone are ambiguous."""
+    facts: dict[str, str] = {}
+    try:
+        text = Path("/proc/cpuinfo").read_text(encoding="utf-8")
+    except OSError:
+        return platform.processor() or platform.machine()
+    for line in text.split("\n\n")[0].splitlines():
+        name, _, value = line.partition(":")
+        facts[name.strip()] = value.strip()
+    flags = facts.get("flags", "").split()
+    vectors = next((flag for flag in ("avx512f", "avx2", "avx") if flag in flags), platform.machine())
+    name = facts.get("model name", platform.machine())
+    return f"{name} family {facts.get('cpu family', '?')} model {facts.get('model', '?')} {vectors}"
+
+
+def gpu_name() -> str:
+    """Return the name of the first visible GPU, as the NVIDIA driver gives it."""
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0]
+    for number, path in enumerate(sorted(Path("/proc/driver/nvidia/gpus").glob("*/information"))):
+        if str(number) == visible:
+            lines = path.read_text(encoding="utf-8").splitlines()
+            return next(line.partition(":")[2].strip() for line in lines if line.startswith("Model"))
+    raise CostError("expected an NVIDIA GPU, found none under /proc/driver/nvidia/gpus")

@@ -1,0 +1,171 @@
+"""Small ONNX models of regions, which onnxruntime optimises and runs to show what it makes of them.
+
+A region's neighbours are stood in for where they decide the layout: a value that comes in blocks comes out of a
+convolution, one that is read in blocks goes into one. Constants are initializers, since onnxruntime packs weights and
+fuses only then; the table of a Gather is an input, which costs nothing to make.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
+
+from taso_gym.cost.dims import Dims, sizes_of
+from taso_gym.cost.region import BLOCKED, PLAIN, Operand, Part, Region, Wanted
+from taso_gym.errors import CostError
+from taso_gym.ops import OPERATORS, Operator
+from taso_gym.ops.onnx_form import to_onnx
+from taso_gym.signature import OpaqueOperator, Signature, signature
+from taso_gym.tensor import FLOATS, TensorType, ValueType, dtype_code, numpy_dtype
+
+OPSET = 20
+IR_VERSION = 10
+STAND_IN = "stand-in"
+"""Beginning of the names of the stand-ins' values and nodes."""
+FEW_CHANNELS = 4
+TABLES = frozenset({"Gather", "GatherElements", "GatherND"})
+DIVISIONS = frozenset({"Div", "Mod"})
+
+
+def bind_signature(sig: Signature, dims: Dims) -> Signature:
+    """Return a signature of an operator of the table with an integer for every dimension symbol."""
+    types = [*sig.inputs, *sig.outputs]
+    if all(t is None or t.is_static for t in types):
+        return sig
+    attrs = {name: dims.bind_attr(value, types) for name, value in sig.attrs}
+    return signature(OPERATORS[sig.op.domain, sig.op.name], attrs, dims.bind(types)[: len(sig.inputs)])
+
+
+def draw(t: TensorType, rng: np.random.Generator, ones: bool = False) -> NDArray[Any]:
+    """Return a value of a type: floats in [0.1, 1), the root and the logarithm of which exist; else zeros (or ones)."""
+    shape = sizes_of(t)
+    if t.dtype == "string":
+        return np.full(shape, "a", object)
+    dtype = numpy_dtype(t.dtype)
+    if t.dtype not in FLOATS:
+        return np.full(shape, int(ones), dtype)
+    block = rng.uniform(0.1, 1.0, min(math.prod(shape), 1 << 16))
+    return np.resize(block, shape).astype(dtype)  # repeats the block: drawing all of a large weight takes seconds
+
+
+class SmallModel:
+    """The model of a region.
+
+    Attributes:
+        proto: the model.
+        feeds: values of its inputs.
+        converted_before: values whose conversion to blocks is paid for where they are made.
+    """
+
+    def __init__(self, region: Region, dims: Dims) -> None:
+        """Build the model; symbols are bound by ``dims``.
+
+        Raises:
+            CostError: the region holds an operator that isn't in the table, or a value that is no tensor.
+        """
+        self.feeds: dict[str, NDArray[Any]] = {}
+        self.converted_before: set[str] = set()
+        self._nodes: list[NodeProto] = []
+        self._inputs: list[ValueInfoProto] = []
+        self._outputs: list[ValueInfoProto] = []
+        self._weights: list[TensorProto] = []
+        self._rng = np.random.default_rng(0)
+        self._names: dict[int, str] = {}
+        bound = [self._bind(part, dims) for part in region.nodes]
+        operators = [OPERATORS[sig.op.domain, sig.op.name] for sig in bound]
+        opset = max([OPSET, *(op.since for op in operators if not op.domain)])
+        for i, (part, sig, op) in enumerate(zip(region.nodes, bound, operators, strict=True)):
+            self._add(i, part._replace(sig=sig), op, region, 1 if op.domain else opset)
+        for w in region.outputs:
+            self._leave(w, bound[w.node].outputs[w.output], len(bound) == 1)
+        graph = helper.make_graph(self._nodes, "region", self._inputs, self._outputs, self._weights)
+        opsets = [helper.make_opsetid("", opset), helper.make_opsetid("com.microsoft", 1)]
+        self.proto: ModelProto = helper.make_model(graph, opset_imports=opsets, ir_version=IR_VERSION)
+
+    def _bind(self, part: Part, dims: Dims) -> Signature:
+        if isinstance(part.sig.op, OpaqueOperator):
+            raise CostError(f"expected an operator of the table, found {part.sig}")
+        return bind_signature(part.sig, dims)
+
+    def _add(self, i: int, part: Part, op: Operator, region: Region, opset: int) -> None:
+        sig = part.sig
+        exported = to_onnx(sig, opset)
+        node = exported.node
+        node.name = f"node-{i}"
+        taken = {index for index, since in op.inputs_as_attrs.values() if opset >= since}
+        places = (index for index in range(len(sig.inputs) + len(taken)) if index not in taken)
+        names = {index: self._weight(f"{node.name}-{index}", value) for index, value in exported.constants.items()}
+        for index, operand, t in zip(places, part.operands, sig.inputs, strict=False):
+            if operand is not None and t is not None:
+                names[index] = self._operand(f"{node.name}-{index}", operand, t, sig, region)
+        node.input.extend(names.get(index, "") for index in range(max(names, default=-1) + 1))
+        node.output.extend(f"value-{i}-{output}" for output in range(len(sig.outputs)))
+        self._nodes.append(node)
+
+    def _operand(self, name: str, operand: Operand, t: ValueType, sig: Signature, region: Region) -> str:
+        if not isinstance(t, TensorType):
+            raise CostError(f"expected tensors as operands of {sig.op.key}, found {t}")
+        if operand.kind == "node":
+            return f"value-{operand.place}-{operand.output}"
+        divisor = sig.op.name in DIVISIONS
+        if operand.kind == "constant" and sig.op.name not in TABLES:
+            value = draw(t, self._rng, divisor)
+            return self._weight(name, value if operand.value is None else np.full_like(value, operand.value))
+        if operand.kind == "constant":
+            return self._input(name, t, divisor)
+        if operand.place not in self._names:
+            layout = region.inputs[operand.place]
+            alone = len(region.nodes) == 1 or t.dtype not in FLOATS
+            if layout == BLOCKED:
+                self._names[operand.place] = self._enter_blocked(operand.place, t)
+            else:
+                self._names[operand.place] = self._input(name, t, divisor) if alone else self._enter(operand.place, t)
+            if layout == PLAIN:
+                self.converted_before.add(self._names[operand.place])
+        return self._names[operand.place]
+
+    def _weight(self, name: str, value: NDArray[Any]) -> str:
+        self._weights.append(numpy_helper.from_array(value, name))
+        return name
+
+    def _input(self, name: str, t: TensorType, ones: bool = False) -> str:
+        self._inputs.append(helper.make_tensor_value_info(name, dtype_code(t.dtype), sizes_of(t)))
+        self.feeds[name] = draw(t, self._rng, ones)
+        return name
+
+    def _enter(self, place: int, t: TensorType) -> str:
+        """Return a value that an operator makes: some fusions look for one before them."""
+        name = f"{STAND_IN}-before-{place}"
+        self._nodes.append(helper.make_node("Abs", [self._input(f"{name}-input", t)], [name], f"{name}-operator"))
+        return name
+
+    def _enter_blocked(self, place: int, t: TensorType) -> str:
+        """Return an image in blocks: what a convolution (with an activation, so that it takes no other) makes."""
+        batch, _, *size = sizes_of(t)
+        name = f"{STAND_IN}-before-{place}"
+        plain = self._input(f"{name}-input", t._replace(shape=(batch, FEW_CHANNELS, *size)))
+        weight = self._weight(f"{name}-weight", np.full((sizes_of(t)[1], FEW_CHANNELS, 1, 1), 0.1, np.float32))
+        self._nodes += [
+            helper.make_node("Conv", [plain, weight], [f"{name}-linear"], f"{name}-convolution"),
+            helper.make_node("Sigmoid", [f"{name}-linear"], [name], f"{name}-activation"),
+        ]
+        return name
+
+    def _leave(self, wanted: Wanted, t: ValueType, alone: bool) -> None:
+        """Let a value be read plain, in blocks, or both."""
+        assert isinstance(t, TensorType)
+        value = f"value-{wanted.node}-{wanted.output}"
+        name = f"{STAND_IN}-after-{wanted.node}-{wanted.output}"
+        if wanted.layout != BLOCKED and (alone or t.dtype not in FLOATS):
+            self._outputs.append(helper.make_tensor_value_info(value, dtype_code(t.dtype), None))
+        elif wanted.layout != BLOCKED:  # some fusions take no values that leave the model
+            self._nodes.append(helper.make_node("Abs", [value], [name], f"{name}-operator"))
+            self._outputs.append(helper.make_tensor_value_info(name, dtype_code(t.dtype), None))
+        if wanted.layout != PLAIN:
+            weight = self._weight(f"{name}-weight", np.full((FEW_CHANNELS, sizes_of(t)[1], 1, 1), 0.1, np.float32))
+            self._nodes.append(helper.make_node("Conv", [value, weight], [f"{name}-image"], f"{name}-convolution"))
+            self._outputs.append(helper.make_tensor_value_info(f"{name}-image", TensorProto.FLOAT, None))
