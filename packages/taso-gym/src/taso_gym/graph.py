@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 OUTPUT_BITS = 16
+OUTPUT_MASK = (1 << OUTPUT_BITS) - 1
 SINK = 0
 HASH_MODULUS = (1 << 61) - 1
 
@@ -118,7 +119,7 @@ def producer_of(value: int) -> int:
 
 def output_index(value: int) -> int:
     """Return which output of its producer a value is."""
-    return value & ((1 << OUTPUT_BITS) - 1)
+    return value & OUTPUT_MASK
 
 
 def node_hash(sig: Signature, input_sems: tuple[int, ...]) -> int:

@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from taso_gym.graph import Weight
-from taso_gym.rules.conditions import Binding, truth
-from taso_gym.rules.functions import Operand
-from taso_gym.rules.labels import is_closed
+from taso_gym.rules.conditions import Binding, evaluate, truth
+from taso_gym.rules.functions import Operand, Undefined
 from taso_gym.rules.pattern import Pattern
 from taso_gym.rules.rule import Expr, Rest, Rule
 from taso_gym.signature import Signature
@@ -84,18 +83,31 @@ def asks_for_values(expr: Expr) -> bool:
     return bool(_valued(expr))
 
 
+def is_closed(expr: Expr) -> bool:
+    """Whether an expression has a value without any binding."""
+    if _names_something(expr):
+        return False
+    try:
+        evaluate(expr, Binding({}))
+    except Undefined:
+        return False
+    return True
+
+
+def _names_something(expr: Expr) -> bool:
+    return expr.kind == "name" or any(map(_names_something, expr.args))
+
+
 def bind(
-    rule: Rule,
     pattern: Pattern,
     places: Sequence[Place],
     sigs: Sequence[Signature],
     weights: Mapping[str, Weight | None],
     opset: int,
 ) -> Binding | None:
-    """Return the binding of a match, or None where types or attributes don't fit together.
+    """Return the binding of a match, or None where attributes don't fit together.
 
     Args:
-        rule: the rule.
         pattern: the order of operands in which it was found.
         places: of the tensor variables.
         sigs: of the matched nodes in pattern order.
@@ -103,8 +115,6 @@ def bind(
         opset: version of the default domain.
     """
     types = types_of(places, sigs)
-    if not _types_fit(rule, sigs):
-        return None
     tensors: dict[str, Operand | tuple[Operand, ...]] = {}
     for place, span in zip(places, spans_of(places, sigs).values(), strict=True):
         bound = [types[i] for i in span]
@@ -117,11 +127,6 @@ def bind(
         return None
     binding = Binding(tensors, attrs, opset)
     return binding if _attributes_fit(pattern, sigs, binding) else None
-
-
-def _types_fit(rule: Rule, sigs: Sequence[Signature]) -> bool:
-    """Whether a rule for floating types meets exactly one of them (indices and truth values beside it may be)."""
-    return rule.any_type or floating_type(sigs) != ""
 
 
 def floating_type(sigs: Sequence[Signature]) -> str:
@@ -137,8 +142,9 @@ def _bind_attributes(pattern: Pattern, sigs: Sequence[Signature]) -> dict[str, A
         actual = dict(sig.attrs)
         for name, expr in node.attrs:
             if name in actual:
-                items = actual[name] if expr.kind == "list" and isinstance(actual[name], tuple) else (actual[name],)
-                for variable, item in zip(expr.args or (expr,), items, strict=False):
+                listed = expr.kind == "list" and isinstance(actual[name], tuple)
+                items = actual[name] if listed else (actual[name],)
+                for variable, item in zip(expr.args if listed else (expr,), items, strict=False):
                     if variable.kind == "name":
                         attrs.setdefault(str(variable.value), item)
         if node.others:

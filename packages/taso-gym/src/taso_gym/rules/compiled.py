@@ -97,30 +97,36 @@ class CompiledRules:
         variants: all orders of all rules whose operators the opsets have.
         labels: signature -> label bits.
         anywhere: plans from every node of every pattern, for a search at changed nodes.
+        within: plans from nodes of patterns whose outputs aren't replaced, for a search at nodes of which only the uses
+            have changed.
         once: one plan for each pattern, for a search over all nodes.
         most: what the largest template so far adds.
     """
 
     def __init__(self, rules: RuleSet, opsets: Mapping[str, int]) -> None:
         """Compile ``rules`` for graphs of these opset imports."""
-        self.labels = Labels()
+        self.labels = Labels(opsets.get("", 0))
         self.most = Most()
         self.variants: list[Variant] = []
         anywhere: list[tuple[int, list[Instruction]]] = []
+        within: list[tuple[int, list[Instruction]]] = []
         once: list[tuple[int, list[Instruction]]] = []
         for number, rule in enumerate(rules):
             if not _available(rule, opsets):
                 continue
             for order, pattern in enumerate(variants_of(rule)):
-                plans = self._plans(pattern)
+                plans = self._plans(pattern, rule)
                 self.variants.append(Variant(number, order, rule, pattern, opsets, self.most))
                 anywhere += plans
+                roots = {root.node for root in pattern.roots}
+                within += [plan for i, plan in enumerate(plans) if i not in roots]
                 once.append(min(plans, key=lambda found: [i[0] for i in found[1] if i[0] in (USE, VAR)]))
+        self.within = Switch(self.labels, within)
         self.anywhere = Switch(self.labels, anywhere)
         self.once = Switch(self.labels, once)
 
-    def _plans(self, pattern: Pattern) -> list[tuple[int, list[Instruction]]]:
-        planner = Planner(pattern, self.labels)
+    def _plans(self, pattern: Pattern, rule: Rule) -> list[tuple[int, list[Instruction]]]:
+        planner = Planner(pattern, rule.conditions, self.labels)
         return [(planner.bits[i], planner.make(i, len(self.variants))) for i in range(len(pattern.nodes))]
 
 

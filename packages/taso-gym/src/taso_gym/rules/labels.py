@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 from taso_gym.errors import TypeInferenceError
-from taso_gym.ops import Operator
-from taso_gym.rules.conditions import Binding, evaluate
-from taso_gym.rules.functions import Undefined
-from taso_gym.rules.pattern import Pattern, PatternNode
-from taso_gym.rules.rule import Absent, Expr
+from taso_gym.rules.binding import Place, asks_for_values, bind, is_closed, places_of
+from taso_gym.rules.conditions import Binding, evaluate, holds
+from taso_gym.rules.pattern import Operand, Pattern, PatternNode, bound_names, is_all
+from taso_gym.rules.rule import Absent, Expr, Rest, Var
 from taso_gym.signature import Signature
 
 
@@ -20,103 +20,113 @@ class Label:
     """A predicate on signatures.
 
     Attributes:
-        op: the operator.
-        absent: for each fixed operand whether it must be absent; an operand that isn't absent must be there.
-        spread: position of the operand that stands for any number of inputs, or None.
-        attrs: attributes with the value that they must have.
-        free: names of attributes that may have any value here; those in neither have their ONNX default.
+        pattern: the node alone; variables are named by their place, so that like nodes have like labels.
+        conditions: those of the rule's conditions that are about this node's variables alone.
         root: one of its outputs is replaced, so it mustn't be constant (constants are folded and cost nothing).
     """
 
-    op: Operator
-    absent: tuple[bool, ...]
-    spread: int | None
-    attrs: tuple[tuple[str, Any], ...]
-    free: frozenset[str]
+    pattern: Pattern
+    conditions: tuple[Expr, ...]
     root: bool
 
-    def __call__(self, sig: Signature) -> bool:
+    def holds(self, sig: Signature, opset: int) -> bool:
         """Whether a signature has the label."""
-        return sig.op is self.op and not (self.root and sig.const) and self._operands(sig) and self._attributes(sig)
-
-    def _operands(self, sig: Signature) -> bool:
-        absent = tuple(t is None for t in sig.inputs)
-        if self.spread is None:
-            return absent == self.absent
-        head, tail = self.absent[: self.spread], self.absent[self.spread + 1 :]
-        if len(absent) < len(head) + len(tail):
+        node = self.pattern.nodes[0]
+        if sig.op is not node.op or (self.root and sig.const) or not _has_operands(node, sig):
             return False
-        end = len(absent) - len(tail)
-        return absent[: len(head)] == head and absent[end:] == tail and not any(absent[len(head) : end])
+        if not self._has_attributes(sig):
+            return False
+        binding = bind(self.pattern, self._places, [sig], {}, opset)
+        return binding is not None and all(holds(condition, binding) for condition in self.conditions)
 
-    def _attributes(self, sig: Signature) -> bool:
+    @cached_property
+    def _places(self) -> tuple[Place, ...]:
+        return places_of(self.pattern)
+
+    @cached_property
+    def _fixed(self) -> dict[str, Any]:
+        """Attributes that are written as values."""
+        return {name: evaluate(expr, Binding({})) for name, expr in self.pattern.nodes[0].attrs if is_closed(expr)}
+
+    def _has_attributes(self, sig: Signature) -> bool:
+        """Whether attributes that aren't variables have the value that is written, or their ONNX default."""
+        node = self.pattern.nodes[0]
         actual = dict(sig.attrs)
-        given = {**self.op.defaults, **dict(self.attrs)}
-        given |= {name: actual[name] for name in self.free if name in actual}
+        free = node.held.union(name for name, _ in node.attrs).difference(self._fixed)
+        given = {**node.op.defaults, **self._fixed, **{name: actual[name] for name in free if name in actual}}
         try:
-            expected = self.op.normalize(given, sig.inputs)  # pyright: ignore[reportArgumentType]
+            expected = node.op.normalize(given, sig.inputs)  # pyright: ignore[reportArgumentType]
         except (TypeInferenceError, TypeError, IndexError):
             return False
-        return all(name in self.free or expected.get(name) == value for name, value in actual.items())
+        return all(name in free or expected.get(name) == value for name, value in actual.items())
 
 
-def label_of(pattern: Pattern, number: int) -> Label:
-    """Return the label of a pattern node."""
-    node = pattern.nodes[number]
-    literals, free = _literals(node)
-    return Label(
-        node.op,
-        tuple(isinstance(operand, Absent) for operand in node.operands),
-        node.spread,
-        literals,
-        free | node.held,
-        any(root.node == number for root in pattern.roots),
-    )
-
-
-def _literals(node: PatternNode) -> tuple[tuple[tuple[str, Any], ...], frozenset[str]]:
-    """Return attributes with a fixed value, and the names of those that depend on variables."""
-    fixed: list[tuple[str, Any]] = []
-    free: set[str] = set()
-    for name, expr in node.attrs:
-        if is_closed(expr):
-            fixed.append((name, evaluate(expr, Binding({}))))
-        else:
-            free.add(name)
-    return tuple(fixed), frozenset(free)
-
-
-def is_closed(expr: Expr) -> bool:
-    """Whether an expression has a value without any binding."""
-    try:
-        evaluate(expr, Binding({}))
-    except (Undefined, KeyError):
+def _has_operands(node: PatternNode, sig: Signature) -> bool:
+    """Whether as many operands are there as the node has, and those absent that it wants absent."""
+    wanted = [isinstance(operand, Absent) for operand in node.operands]
+    absent = [t is None for t in sig.inputs]
+    if node.spread is None:
+        return absent == wanted
+    head, tail = wanted[: node.spread], wanted[node.spread + 1 :]
+    end = len(absent) - len(tail)
+    if end < len(head):
         return False
-    return "name" not in kinds(expr)
+    return absent[: len(head)] == head and absent[end:] == tail and not any(absent[len(head) : end])
 
 
-def kinds(expr: Expr) -> set[str]:
-    """Return the kinds of expression that occur in one."""
-    return {expr.kind}.union(*map(kinds, expr.args))
+def label_of(pattern: Pattern, number: int, conditions: tuple[Expr, ...]) -> Label:
+    """Return the label of a pattern node; ``conditions`` are the rule's."""
+    node = pattern.nodes[number]
+    names: dict[str, str] = {}
+    for position, operand in enumerate(node.operands):
+        if isinstance(operand, Var | Rest):
+            names.setdefault(operand.name, str(position))
+    for attr, expr in node.attrs:
+        for i, name in enumerate(bound_names(expr)):
+            names.setdefault(name, f"{attr}.{i}")
+    if node.others:
+        names[node.others] = "**"
+    attrs = tuple((name, _own(expr, names) or Expr("name", f"{name}.free")) for name, expr in node.attrs)
+    operands = tuple(_placeholder(operand, i, names) for i, operand in enumerate(node.operands))
+    alone = PatternNode(node.op, operands, attrs, node.others and "**", node.held)
+    own = [_own(condition, names) for condition in conditions if not asks_for_values(condition)]
+    root = any(root.node == number for root in pattern.roots)
+    return Label(Pattern((alone,), ()), tuple(c for c in own if c is not None), root)
+
+
+def _placeholder(operand: Operand, position: int, names: Mapping[str, str]) -> Operand:
+    """Return an operand without what other nodes say about it."""
+    if isinstance(operand, Absent):
+        return operand
+    if isinstance(operand, Rest) or is_all(operand):
+        return Rest(names[operand.name] if isinstance(operand, Rest) else f"{position}")
+    return Var(names[operand.name] if isinstance(operand, Var) else f"{position}")
+
+
+def _own(expr: Expr, names: Mapping[str, str]) -> Expr | None:
+    """Return an expression with its variables renamed; None if it has others than these."""
+    args = [_own(arg, names) for arg in expr.args]
+    if None in args or (expr.kind == "name" and expr.value != "opset" and expr.value not in names):
+        return None
+    value = names.get(str(expr.value), expr.value) if expr.kind == "name" else expr.value
+    return replace(expr, value=value, args=tuple(arg for arg in args if arg is not None))
 
 
 class Labels(dict[Signature, int]):
     """Signature -> bits of the labels that it has, filled in as signatures turn up."""
 
-    def __init__(self) -> None:
+    def __init__(self, opset: int) -> None:
+        """Begin without labels; ``opset`` is the version of the default domain."""
         super().__init__()
-        self._labels: list[Callable[[Signature], bool]] = []
+        self._opset = opset
         self._bits: dict[Label, int] = {}
 
     def bit(self, label: Label) -> int:
-        """Return the bit of a label; all labels are known before the first signature is asked for."""
-        if label not in self._bits:
-            self._bits[label] = 1 << len(self._labels)
-            self._labels.append(label)
-        return self._bits[label]
+        """Return the bit of a label; all labels are entered before the first signature is asked for."""
+        return self._bits.setdefault(label, 1 << len(self._bits))
 
     def __missing__(self, sig: Signature) -> int:
         """Find the bits of a signature."""
-        bits = sum(1 << i for i, label in enumerate(self._labels) if label(sig))
+        bits = sum(bit for label, bit in self._bits.items() if label.holds(sig, self._opset))
         self[sig] = bits
         return bits

@@ -1,17 +1,19 @@
 """The legal matches of a graph: found once in full, then kept up by searching around each rewrite only.
 
 What decides about a match are the records and uses of its own nodes, so after a rewrite only matches that touch a
-changed node are dropped, and only plans anchored at changed nodes are searched (semi-naive evaluation). Three things
-aren't local and are looked at again: reachability, for the few templates that could close a cycle; the consumers of
-outputs that a template replaces by an existing value, and what dies with a match, for templates that aren't `free`.
+changed node are dropped, and only plans anchored at changed nodes are searched (semi-naive evaluation). Two things
+reach further. Where a template replaces an output by a value that exists, or leaves a bound value unused, its effect
+depends on nodes beside the match: these are watched, and the effect is found again when one of them changes. And for
+the few templates that could close a cycle, reachability is asked again after a rewrite that may have changed it.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, insort
+from collections.abc import Sequence
 from typing import NamedTuple
 
-from taso_gym.graph import HASH_MODULUS, OUTPUT_BITS, Graph, node_hash, value_of
+from taso_gym.graph import HASH_MODULUS, OUTPUT_BITS, Graph, Node, output_index, value_of
 from taso_gym.rules.acyclic import Reachability
 from taso_gym.rules.compiled import CompiledRules
 from taso_gym.rules.rewrite import Match, Rewriting, Site, literal_leaf, predict
@@ -20,19 +22,20 @@ from taso_gym.signature import Signature
 
 
 class Entry(NamedTuple):
-    """A match of which the template exists.
+    """A match of which the template exists, and its effect on the graph.
 
     Attributes:
         site: the match and its rewrite.
         change: of the graph hash, modulo `HASH_MODULUS`.
         dead: signatures of the operators that die without being matched.
-        local: hash and dead code follow from the matched nodes alone.
+        watched: nodes and leaves whose uses and records the effect depends on, where it doesn't follow from those of
+            the matched nodes alone.
     """
 
     site: Site
     change: int
     dead: tuple[Signature, ...]
-    local: bool
+    watched: tuple[int, ...]
 
 
 class Matches:
@@ -43,19 +46,21 @@ class Matches:
         entries: every match with a template, legal or not.
         legal: for each rule the legal matches in canonical order: no cycles, no no-ops, and of several matches that
             give the same graph (by its hash) the first.
+        renewed: rules whose legal matches may differ from those of the graph that this one was made from.
     """
 
-    __slots__ = ("_blocked", "_groups", "_owners", "_unsettled", "compiled", "entries", "legal")
+    __slots__ = ("_blocked", "_groups", "_owners", "_watchers", "compiled", "entries", "legal", "renewed")
 
     def __init__(self, compiled: CompiledRules, rules: int) -> None:
         """Begin with none, for a set of ``rules`` rules."""
         self.compiled = compiled
         self.entries: dict[Match, Entry] = {}
         self.legal: list[list[Match]] = [[] for _ in range(rules)]
+        self.renewed: set[int] = set()
         self._groups: dict[int, tuple[Match, ...]] = {}
         self._owners: dict[int, tuple[Match, ...]] = {}
+        self._watchers: dict[int, tuple[Match, ...]] = {}
         self._blocked: dict[Match, bool] = {}
-        self._unsettled: dict[Match, None] = {}
 
     @classmethod
     def full(cls, compiled: CompiledRules, rules: int, graph: Graph) -> Matches:
@@ -75,24 +80,39 @@ class Matches:
             preserving: reachability between the nodes that stayed is as it was.
         """
         new = self._fork()
-        dirty = [i for i in {*rewriting.touched, *rewriting.rewired, *rewriting.added} if i in graph.nodes]
-        stale: dict[Match, None] = {}
-        for node_id in (*dirty, *rewriting.removed):
-            stale |= dict.fromkeys(new._owners.pop(node_id, ()))
-        for match in stale:
-            new._drop(match)
+        nodes = graph.nodes
+        # 1. Matches of nodes that are new, gone or rewired: gone, and found again where they still exist.
+        strong = [*rewriting.rewired, *rewriting.added]
+        weak = [i for i in rewriting.touched.difference(strong) if i in nodes]
+        # 2. A node of which only the uses changed: a match at whose inside it is must still enclose them. Where its
+        #    outputs are replaced the match stays, but which of several outputs are used is asked again.
+        strong += [i for i in weak if len(nodes[i].sems) > 1]
+        weak = [i for i in weak if len(nodes[i].sems) == 1]
+        for node_id in (*strong, *rewriting.removed):
+            for match in new._owners.pop(node_id, ()):
+                new._drop(match)
+        for node_id in weak:
+            for match in new._owners.get(node_id, ()):
+                if any(match.nodes[i] == node_id for i in new.entries[match].site.template.inner):
+                    new._drop(match)
         reach = Reachability(graph)
-        for variant, nodes in search(graph, self.compiled.anywhere, sorted(dirty)):
-            new._file(graph, reach, variant, nodes)
-        new._settle(graph, reach, preserving)
+        # 3. Matches whose effect depends on a node beside them.
+        for match in {m for i in (*strong, *rewriting.touched, *rewriting.removed) for m in new._watchers.get(i, ())}:
+            new._renew(graph, match)
+        for variant, found in search(graph, self.compiled.anywhere, sorted(strong)):
+            new._file(graph, reach, variant, found)
+        for variant, found in search(graph, self.compiled.within, sorted(weak)):
+            new._file(graph, reach, variant, found)
+        if not preserving:
+            new._ask_again(reach)
         return new
 
     def _fork(self) -> Matches:
         new = Matches.__new__(Matches)
-        new.compiled = self.compiled
+        new.compiled, new.renewed = self.compiled, set()
         new.entries, new.legal = self.entries.copy(), self.legal.copy()
         new._groups, new._owners = self._groups.copy(), self._owners.copy()
-        new._blocked, new._unsettled = self._blocked.copy(), self._unsettled.copy()
+        new._watchers, new._blocked = self._watchers.copy(), self._blocked.copy()
         return new
 
     def _file(self, graph: Graph, reach: Reachability, number: int, nodes: tuple[int, ...]) -> None:
@@ -110,38 +130,44 @@ class Matches:
         if template is None:
             return
         site = Site(match, template, bound)
-        entry = _entry(graph, site)
-        if entry.local and not entry.change:
+        entry = effect(graph, site, records)
+        if not entry.change and not entry.watched:
             return
-        self.entries[match] = entry
-        if not entry.local:
-            self._unsettled[match] = None
-        for node_id in nodes:
-            self._owners[node_id] = (*self._owners.get(node_id, ()), match)
         if template.guards:
             self._blocked[match] = _closes_cycle(reach, site)
+        self._enter(entry)
+
+    def _enter(self, entry: Entry) -> None:
+        match = entry.site.match
+        self.entries[match] = entry
+        for node_id in match.nodes:
+            self._owners[node_id] = (*self._owners.get(node_id, ()), match)
+        for node_id in entry.watched:
+            self._watchers[node_id] = (*self._watchers.get(node_id, ()), match)
         if not self._blocked.get(match):
             self._join(match, entry.change)
 
     def _drop(self, match: Match) -> None:
         entry = self.entries.pop(match)
-        self._unsettled.pop(match, None)
         if not self._blocked.pop(match, False):
             self._leave(match, entry.change)
         for node_id in match.nodes:
-            owners = self._owners.get(node_id)
-            if owners is not None:
-                self._owners[node_id] = tuple([m for m in owners if m != match])
+            _forget(self._owners, node_id, match)
+        for node_id in entry.watched:
+            _forget(self._watchers, node_id, match)
 
-    def _settle(self, graph: Graph, reach: Reachability, preserving: bool) -> None:
-        """Look again at what isn't local."""
-        for match in self._unsettled:
-            old = self.entries[match]
-            entry = self.entries[match] = _entry(graph, old.site)
-            if entry.change != old.change and not self._blocked.get(match):
-                self._leave(match, old.change)
-                self._join(match, entry.change)
-        for match, blocked in () if preserving else tuple(self._blocked.items()):
+    def _renew(self, graph: Graph, match: Match) -> None:
+        """Find the effect of a match again, since a node that it watches has changed."""
+        entry = self.entries[match]
+        blocked = self._blocked.get(match)
+        self._drop(match)
+        if blocked is not None:
+            self._blocked[match] = blocked
+        self._enter(effect(graph, entry.site, [graph.nodes[i] for i in match.nodes]))
+
+    def _ask_again(self, reach: Reachability) -> None:
+        """Ask again which matches close a cycle."""
+        for match, blocked in tuple(self._blocked.items()):
             entry = self.entries[match]
             closes = self._blocked[match] = _closes_cycle(reach, entry.site)
             if closes and not blocked:
@@ -151,18 +177,17 @@ class Matches:
 
     def _join(self, match: Match, change: int) -> None:
         """Make a match a candidate for the graph that it gives; no-ops never are."""
+        group = self._groups.get(change)
         if not change:
             return
-        group = self._groups.get(change)
         if group is None:
             self._groups[change] = (match,)
-            self._list(match)
-        else:
-            members = tuple(sorted((*group, match)))
-            self._groups[change] = members
-            if members[0] == match:
-                self._unlist(group[0])
-                self._list(match)
+            insort(self._row(match.rule), match)
+            return
+        members = self._groups[change] = tuple(sorted((*group, match)))
+        if members[0] == match:
+            self._unlist(group[0])
+            insort(self._row(match.rule), match)
 
     def _leave(self, match: Match, change: int) -> None:
         if not change:
@@ -172,46 +197,59 @@ class Matches:
         if group[0] == match:
             self._unlist(match)
             if members:
-                self._list(members[0])
+                insort(self._row(members[0].rule), members[0])
         if members:
             self._groups[change] = members
         else:
             del self._groups[change]
 
-    def _list(self, match: Match) -> None:
-        places = self.legal[match.rule] = self.legal[match.rule].copy()
-        insort(places, match)
+    def _row(self, rule: int) -> list[Match]:
+        """Return the legal matches of a rule as a list of our own."""
+        if rule not in self.renewed:
+            self.renewed.add(rule)
+            self.legal[rule] = self.legal[rule].copy()
+        return self.legal[rule]
 
     def _unlist(self, match: Match) -> None:
-        places = self.legal[match.rule] = self.legal[match.rule].copy()
-        del places[bisect_left(places, match)]
+        row = self._row(match.rule)
+        del row[bisect_left(row, match)]
 
 
-def _entry(graph: Graph, site: Site) -> Entry:
-    """Find the change of hash and the dead code of a match."""
-    template = site.template
-    if template.free and all(graph.uses.get(value_of(site.match.nodes[n], out)) for n, out, _ in template.outputs):
-        return Entry(site, _hash_change(graph, site), (), True)
+def _forget(table: dict[int, tuple[Match, ...]], node_id: int, match: Match) -> None:
+    matches = table.get(node_id, ())
+    if len(matches) > 1:
+        table[node_id] = tuple([m for m in matches if m is not match])
+    elif matches:
+        del table[node_id]
+
+
+def effect(graph: Graph, site: Site, records: Sequence[Node]) -> Entry:
+    """Return what a match does to the graph; ``records`` are its nodes."""
+    template, uses, leaves = site.template, graph.uses, graph.leaves
+    used = all(value_of(site.match.nodes[node], output) in uses for node, output, _ in template.outputs)
+    if used and template.exchanges and all(site.bound[slot] in leaves for slot in template.unused):
+        return Entry(site, _hash_change(graph, site, records), (), ())
     rewriting = predict(graph, site)
-    return Entry(site, (rewriting.hash - graph.hash) % HASH_MODULUS, tuple(rewriting.dead), False)
+    change = (rewriting.hash - graph.hash) % HASH_MODULUS
+    return Entry(site, change, tuple(rewriting.dead), tuple(sorted(rewriting.read())))
 
 
-def _hash_change(graph: Graph, site: Site) -> int:
+def _hash_change(graph: Graph, site: Site, records: Sequence[Node]) -> int:
     """Return the change of the graph hash by a rewrite that only exchanges nodes."""
-    template, nodes = site.template, graph.nodes
-    records = [nodes[i] for i in site.match.nodes]
-    total = -sum([node_hash(r.sig, graph.sems_of(r.inputs)) for r in records])
-    values = [graph.sem_of(v) for v in site.bound]
-    values += [literal_leaf(*value).sem for value in template.literals]
-    heirs = {ref: records[n].sems[out] for n, out, ref in template.outputs}
-    born: dict[int | None, int] = {None: 0}
-    for number, (sig, refs) in enumerate(zip(template.sigs, template.inputs, strict=True)):
-        own = node_hash(sig, tuple([values[r] if r is not None and r >= 0 else born[r] for r in refs]))
-        total += own
-        for output in range(len(sig.outputs)):
-            ref = ~(number << OUTPUT_BITS | output)
-            sem = heirs.get(ref)
-            born[ref] = hash((own, output)) % HASH_MODULUS if sem is None else sem
+    nodes, leaves = graph.nodes, graph.leaves
+    sems = [leaves[v].sem if v in leaves else nodes[v >> OUTPUT_BITS].sems[output_index(v)] for v in site.bound]
+    if site.template.literals:
+        sems += [literal_leaf(*value).sem for value in site.template.literals]
+    sems.append(0)
+    total = -sum([record.hash for record in records])
+    for own, symmetric, reads, heirs in site.template.steps:
+        operands = tuple([sems[i] for i in reads])
+        if symmetric and operands[0] > operands[1]:
+            operands = (operands[1], operands[0], *operands[2:])
+        found = hash((own, operands)) % HASH_MODULUS
+        total += found
+        for output, heir in enumerate(heirs):
+            sems.append(hash((found, output)) % HASH_MODULUS if heir is None else records[heir[0]].sems[heir[1]])
     return total % HASH_MODULUS
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from taso_gym.rules.labels import Labels, label_of
 from taso_gym.rules.pattern import Inner, Literal, Pattern, is_all
-from taso_gym.rules.rule import Rest, Var
+from taso_gym.rules.rule import Expr, Rest, Var
 
 IN, USE, VAR, EQ, SAME, EDGE, EDGES, NE, LT, LITERAL, CLOSED, EMIT = range(12)
 """Instructions; ``r[i]`` is input i of the node in register r, a label is a bit of `Labels`.
@@ -38,10 +38,10 @@ Operand = tuple[int, int]
 class Planner:
     """Makes the plans of one pattern."""
 
-    def __init__(self, pattern: Pattern, labels: Labels) -> None:
-        """Plan for ``pattern``; the labels of its nodes are entered in ``labels``."""
+    def __init__(self, pattern: Pattern, conditions: tuple[Expr, ...], labels: Labels) -> None:
+        """Plan for ``pattern``; the labels of its nodes, ``conditions`` included, are entered in ``labels``."""
         self.pattern = pattern
-        self.bits = [labels.bit(label_of(pattern, i)) for i in range(len(pattern.nodes))]
+        self.bits = [labels.bit(label_of(pattern, i, conditions)) for i in range(len(pattern.nodes))]
         self.edges = list(pattern.edges())
         self.above = [self._ancestors(i) for i in range(len(pattern.nodes))]
         self.register: dict[int, int] = {}

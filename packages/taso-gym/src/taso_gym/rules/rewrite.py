@@ -6,23 +6,12 @@ hash and the dead code without copying anything.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
-from taso_gym.graph import (
-    HASH_MODULUS,
-    OUTPUT_BITS,
-    SINK,
-    Graph,
-    Leaf,
-    Node,
-    node_hash,
-    output_index,
-    producer_of,
-    value_of,
-)
+from taso_gym.graph import HASH_MODULUS, OUTPUT_BITS, OUTPUT_MASK, Graph, Leaf, Node, node_hash, producer_of, value_of
 from taso_gym.rules.template import LiteralValue, Template
 from taso_gym.signature import OpaqueOperator, Signature, stable_hash
 from taso_gym.weights import literal
@@ -87,16 +76,21 @@ class Map(Protocol[V]):
 
 
 class Overlay(Generic[V]):
-    """A dictionary that keeps changes apart from the one beneath it."""
+    """A dictionary that keeps changes apart from the one beneath it, and which keys of that were read."""
 
     def __init__(self, base: Mapping[int, V]) -> None:
         """Lie over ``base``, which stays as it is."""
         self._base = base
+        self.read: set[int] = set()
         self._changes: dict[int, V | None] = {}
 
     def get(self, key: int, default: V | None = None, /) -> V | None:
         """Return the value at a key, or ``default``."""
-        value = self._changes[key] if key in self._changes else self._base.get(key)
+        if key in self._changes:
+            value = self._changes[key]
+        else:
+            self.read.add(key)
+            value = self._base.get(key)
         return default if value is None else value
 
     def __getitem__(self, key: int, /) -> V:
@@ -146,18 +140,23 @@ class Rewriting:
 
     def run(self, site: Site) -> Rewriting:
         """Rewrite at a match and return self."""
+        matched, template = site.match.nodes, site.template
         self.hash, self.next_id = self.graph.hash, self.graph.next_id
-        records = [self.nodes[i] for i in site.match.nodes]
-        values = [*site.bound, *map(self._add_literal, site.template.literals)]
-        first = self.next_id
-        self._add_nodes(site, records, values)
-        self._unhook(site.match.nodes, records)
-        self._hook()
-        for matched, output, ref in site.template.outputs:
-            old = value_of(site.match.nodes[matched], output)
-            self._replace(old, values[ref] if ref >= 0 else value_of(first) + ~ref)
-        self._remove_matched(site.match.nodes, records)
-        self._remove_dead({*map(producer_of, site.bound), *self.added})
+        records = [self.nodes[i] for i in matched]
+        values = [*site.bound, *map(self._add_literal, template.literals)]
+        first = self.next_id << OUTPUT_BITS
+        self._add_nodes(template, records, values)
+        for value in {v for record in records for v in record.inputs if v is not None}:
+            self._drop_uses(value, matched)
+        for node, output, ref in template.outputs:
+            self._replace(matched[node] << OUTPUT_BITS | output, values[ref] if ref >= 0 else first + ~ref)
+        for node_id, record in zip(matched, records, strict=True):
+            self.nodes.pop(node_id)
+            self.hash -= record.hash
+        self.touched.difference_update(matched)
+        self.removed += matched
+        unused = [v >> OUTPUT_BITS for v in site.bound if not self.uses.get(v)]
+        self._remove_dead([*unused, *self.added])
         return self
 
     def finish(self) -> Graph:
@@ -167,9 +166,17 @@ class Rewriting:
         assert isinstance(self.nodes, dict) and isinstance(self.uses, dict)
         return Graph(self.nodes, self.uses, leaves, self.next_id, self.hash % HASH_MODULUS, graph.info)  # pyright: ignore[reportUnknownArgumentType]
 
+    def read(self) -> set[int]:
+        """Return the ids of nodes and leaves whose records or uses the rewrite has read; only on overlays."""
+        assert isinstance(self.nodes, Overlay) and isinstance(self.uses, Overlay)
+        ids = self.nodes.read.union(map(producer_of, self.uses.read))  # pyright: ignore[reportUnknownArgumentType, reportUnknownMemberType, reportUnknownVariableType]
+        return {i for i in ids if i < self.graph.next_id}
+
     def _sem(self, value: int) -> int:
-        leaf = self.graph.leaves.get(value) or self.leaves.get(value)
-        return leaf.sem if leaf else self.nodes[value >> OUTPUT_BITS].sems[output_index(value)]
+        node = self.nodes.get(value >> OUTPUT_BITS)
+        if node is not None:
+            return node.sems[value & OUTPUT_MASK]
+        return (self.graph.leaves.get(value) or self.leaves[value]).sem
 
     def _hash(self, sig: Signature, inputs: tuple[int | None, ...]) -> int:
         """Return a node's part of the graph hash."""
@@ -182,80 +189,59 @@ class Rewriting:
         self.next_id += 1
         return leaf
 
-    def _add_nodes(self, site: Site, records: list[Node], values: list[int]) -> None:
+    def _add_nodes(self, template: Template, records: list[Node], values: list[int]) -> None:
         """Add the right side; an output that replaces another inherits its semantic id and name."""
-        base = value_of(self.next_id)
-        heirs: dict[int, tuple[int, str | None]] = {}
-        for matched, output, ref in reversed(site.template.outputs):
-            heirs[ref] = records[matched].sems[output], records[matched].names[output]
-        for number, (sig, refs) in enumerate(zip(site.template.sigs, site.template.inputs, strict=True)):
+        uses, base = self.uses, self.next_id << OUTPUT_BITS
+        for sig, refs, step in zip(template.sigs, template.inputs, template.steps, strict=True):
             inputs = tuple([None if r is None else values[r] if r >= 0 else base + ~r for r in refs])
             own = self._hash(sig, inputs)
-            born = [
-                heirs.get(~(number << OUTPUT_BITS | i)) or (hash((own, i)) % HASH_MODULUS, None)
-                for i in range(len(sig.outputs))
-            ]
-            sems, names = tuple([sem for sem, _ in born]), tuple([name for _, name in born])
+            heirs = [None if h is None else (records[h[0]].sems[h[1]], records[h[0]].names[h[1]]) for h in step.heirs]
+            sems = tuple([hash((own, i)) % HASH_MODULUS if h is None else h[0] for i, h in enumerate(heirs)])
+            names = tuple([None if h is None else h[1] for h in heirs])
             self.nodes[self.next_id] = Node(sig, inputs, sems, names, own)
+            for i, value in enumerate(inputs):
+                if value is not None:
+                    uses[value] = (*(uses.get(value) or ()), self.next_id << OUTPUT_BITS | i)
             self.added.append(self.next_id)
             self.hash += own
             self.next_id += 1
 
-    def _hook(self) -> None:
-        """Enter the new nodes' inputs into the uses."""
-        for node_id in self.added:
-            for i, value in enumerate(self.nodes[node_id].inputs):
-                if value is not None:
-                    self.uses[value] = (*self.uses.get(value, ()), value_of(node_id, i))  # pyright: ignore[reportGeneralTypeIssues]
-
-    def _unhook(self, matched: tuple[int, ...], records: Iterable[Node]) -> None:
-        """Take the matched nodes' inputs out of the uses."""
-        for value in dict.fromkeys(v for record in records for v in record.inputs if v is not None):
-            self._drop_uses(value, matched)
-
-    def _drop_uses(self, value: int, consumers: tuple[int, ...]) -> None:
-        kept = tuple([u for u in self.uses[value] if producer_of(u) not in consumers])
+    def _drop_uses(self, value: int, consumers: Sequence[int]) -> None:
+        """Take nodes out of the uses of a value."""
+        kept = tuple([u for u in self.uses[value] if u >> OUTPUT_BITS not in consumers])
         if kept:
             self.uses[value] = kept
         else:
             self.uses.pop(value)
-        self.touched.add(producer_of(value))
+        self.touched.add(value >> OUTPUT_BITS)
 
     def _replace(self, old: int, new: int) -> None:
         """Let every remaining consumer of a value read another one instead."""
-        uses = self.uses.pop(old, ())
+        uses = self.uses.pop(old, None)
         if not uses:
             return
         renamed = self._sem(old) != self._sem(new)
-        for consumer in dict.fromkeys(map(producer_of, uses)):
+        for consumer in dict.fromkeys([use >> OUTPUT_BITS for use in uses]):
             node = self.nodes[consumer]
             inputs = tuple([new if v == old else v for v in node.inputs])
             own = self._hash(node.sig, inputs) if renamed else node.hash
             self.hash += own - node.hash
             self.nodes[consumer] = Node(node.sig, inputs, node.sems, node.names, own)
             self.rewired[consumer] = None
-        self.uses[new] = (*self.uses.get(new, ()), *uses)  # pyright: ignore[reportGeneralTypeIssues]
-        self.touched.add(producer_of(new))
+        self.uses[new] = (*(self.uses.get(new) or ()), *uses)
+        self.touched.add(new >> OUTPUT_BITS)
 
-    def _remove_matched(self, matched: tuple[int, ...], records: list[Node]) -> None:
-        self.hash -= sum([record.hash for record in records])
-        for node_id in matched:
-            self.nodes.pop(node_id)
-            self.touched.discard(node_id)
-        self.removed += matched
-
-    def _remove_dead(self, candidates: set[int]) -> None:
+    def _remove_dead(self, waiting: list[int]) -> None:
         """Remove pure operators without a use, and then what only they used."""
-        waiting = sorted(candidates)
         while waiting:
             node_id = waiting.pop()
             node = self.nodes.get(node_id)
-            if node is None or node_id == SINK or not _is_pure(node) or any(self._used(node_id, node)):
+            if node is None or self._is_used(node_id, len(node.sems)) or not _is_pure(node):
                 continue
             self.hash -= node.hash
-            for value in dict.fromkeys(v for v in node.inputs if v is not None):
+            for value in {v for v in node.inputs if v is not None}:
                 self._drop_uses(value, (node_id,))
-                waiting.append(producer_of(value))
+                waiting.append(value >> OUTPUT_BITS)
             self.nodes.pop(node_id)
             self.dead.append(node.sig)
             self.touched.discard(node_id)
@@ -264,8 +250,9 @@ class Rewriting:
             else:
                 self.removed.append(node_id)
 
-    def _used(self, node_id: int, node: Node) -> Iterator[bool]:
-        return (bool(self.uses.get(value_of(node_id, i))) for i in range(len(node.sems)))
+    def _is_used(self, node_id: int, outputs: int) -> bool:
+        first = node_id << OUTPUT_BITS
+        return any(self.uses.get(value) for value in range(first, first + outputs))
 
 
 @lru_cache(maxsize=1024)

@@ -173,8 +173,10 @@ class RewriteState:
             return tuple([tuple([m for m in row if fits(found.entries[m])][:most]) for row in found.legal])
         if parent is None or not parent._whole:
             return tuple([tuple(row[:most]) for row in found.legal])
-        rows = zip(found.legal, parent._all.legal, parent.matches, strict=True)
-        return tuple([old if row is before else tuple(row[:most]) for row, before, old in rows])
+        rows = list(parent.matches)
+        for rule in found.renewed:
+            rows[rule] = tuple(found.legal[rule][:most])
+        return tuple(rows)
 
 
 def _restore(graph: Graph, rules: RuleSet, model: CostModel | None, limits: Limits, edit: Edit | None) -> RewriteState:

@@ -6,7 +6,7 @@ whose value the rule asks for) and kept; a match then costs a dictionary look-up
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -34,6 +34,23 @@ class LiteralValue(NamedTuple):
     dtype: str
 
 
+class Step(NamedTuple):
+    """How to find the semantic ids of a new node's outputs.
+
+    They are appended to a list that begins with those of the slots and a 0 for absent operands.
+
+    Attributes:
+        hash, symmetric: of the signature.
+        reads: places of the operands in the list.
+        heirs: for each output the (matched node, output) that it replaces, whose id it inherits, or None.
+    """
+
+    hash: int
+    symmetric: bool
+    reads: tuple[int, ...]
+    heirs: tuple[tuple[int, int] | None, ...]
+
+
 @dataclass(frozen=True, eq=False)
 class Template:
     """What a match is rewritten into. Slots are the bound values in pattern order, then the literals.
@@ -45,7 +62,10 @@ class Template:
         outputs: (matched node, output, what replaces it) of each replaced output.
         guards: (number in ``outputs``, slot) pairs: a cycle closes if that value depends on that output.
         preserving: each output depends on the same values as before, so reachability elsewhere stays as it is.
-        free: the hash and cost change follow from the matched nodes alone: nothing else dies or changes its hash.
+        exchanges: every replaced output gets a new node's output of its own, so that consumers' hashes stay.
+        unused: bound values that the right side doesn't use; what computes them may die with the match.
+        inner: places of the matched nodes none of whose outputs is replaced.
+        steps: what the hashes of the new nodes are computed from, see `Step`.
     """
 
     sigs: tuple[Signature, ...]
@@ -54,7 +74,10 @@ class Template:
     outputs: tuple[tuple[int, int, int], ...]
     guards: tuple[tuple[int, int], ...]
     preserving: bool
-    free: bool
+    exchanges: bool
+    unused: tuple[int, ...]
+    inner: tuple[int, ...]
+    steps: tuple[Step, ...]
 
 
 class Refused(Exception):  # noqa: N818 - the answer is "no such rewrite here"
@@ -81,8 +104,11 @@ def build(
         weights: of the variables that ``value(...)`` asks for.
         opsets: of the graph.
     """
-    binding = bind(rule, pattern, places, sigs, weights, opsets.get("", 0))
-    # Types are asked first: a weight is only read for matches that hold otherwise.
+    # 1. A rule for floating types meets exactly one of them; indices and truth values may stand beside it.
+    if not rule.any_type and not floating_type(sigs):
+        return None
+    binding = bind(pattern, places, sigs, weights, opsets.get("", 0))
+    # 2. Conditions on types come first: a weight is only read for matches that hold otherwise.
     if binding is None or not all(holds(c, binding) for c in sorted(rule.conditions, key=asks_for_values)):
         return None
     side = RightSide(binding, opsets, spans_of(places, sigs), types_of(places, sigs), same, floating_type(sigs))
@@ -202,7 +228,7 @@ def _finish(side: RightSide, outputs: tuple[tuple[int, int, int], ...], before: 
     old = [before[node] & varying for node, _, _ in outputs]
     new = [_slots(ref, after) & varying for _, _, ref in outputs]
     refs = [ref for _, _, ref in outputs]
-    used = frozenset(ref for operands in inputs for ref in operands)
+    used = {ref for operands in inputs for ref in operands} | set(refs)
     return Template(
         tuple(side.sigs),
         inputs,
@@ -210,8 +236,23 @@ def _finish(side: RightSide, outputs: tuple[tuple[int, int, int], ...], before: 
         outputs,
         tuple(guards(old, new)),
         old == new,
-        all(ref < 0 for ref in refs) and len(set(refs)) == len(refs) and used.issuperset(side.same),
+        all(ref < 0 for ref in refs) and len(set(refs)) == len(refs),
+        tuple(slot for slot in sorted(set(side.same)) if slot not in used),
+        tuple(i for i in range(len(before)) if all(i != node for node, _, _ in outputs)),
+        tuple(_steps(side, outputs)),
     )
+
+
+def _steps(side: RightSide, outputs: Sequence[tuple[int, int, int]]) -> Iterator[Step]:
+    heirs = {ref: (node, out) for node, out, ref in reversed(outputs)}
+    absent = len(side.types)
+    place: dict[Ref, int] = {None: absent}
+    for number, (sig, operands) in enumerate(side.nodes):
+        reads = tuple(place[ref] if ref is None or ref < 0 else ref for ref in operands)
+        born = [~(number << OUTPUT_BITS | output) for output in range(len(sig.outputs))]
+        for ref in born:
+            place[ref] = absent + len(place)
+        yield Step(sig.hash, sig.symmetric, reads, tuple(map(heirs.get, born)))
 
 
 def _slots(ref: Ref, nodes: Sequence[frozenset[int]]) -> frozenset[int]:
