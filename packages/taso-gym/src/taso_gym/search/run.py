@@ -99,12 +99,11 @@ def run(
     keeper = _Checkpoint(checkpoint, start, search, seed, options)
     spent_before = keeper.load(searcher)
     began = time.monotonic() - spent_before
-    exhausted = False
     with _interruptible() as interrupted:
-        while searcher.explored < budget.steps and time.monotonic() - began < budget.seconds and not interrupted():
-            if not searcher.step():
-                exhausted = True
+        while not searcher.exhausted and not interrupted():
+            if searcher.explored >= budget.steps or time.monotonic() - began >= budget.seconds:
                 break
+            searcher.exhausted = not searcher.step()
             if on_progress:
                 rewrites = len(searcher.path(searcher.best))
                 on_progress(Progress(searcher.explored, time.monotonic() - began, searcher.best_ps, rewrites))
@@ -113,7 +112,7 @@ def run(
         keeper.save(searcher, seconds)
         path = searcher.path(searcher.best)
         state = searcher.state(searcher.best)
-        return SearchResult(state, path, searcher.explored, seconds, exhausted, interrupted())
+        return SearchResult(state, path, searcher.explored, seconds, searcher.exhausted, interrupted())
 
 
 @contextmanager

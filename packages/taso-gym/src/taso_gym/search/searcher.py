@@ -25,6 +25,7 @@ class Searcher(ABC):
 
     Attributes:
         explored: rewrites applied or weighed so far; the unit of step budgets.
+        exhausted: nothing is left to do.
         best: index of the cheapest state in the tree.
         best_ps: its cost, in picoseconds.
     """
@@ -33,6 +34,7 @@ class Searcher(ABC):
         """Begin at a state; ``rng`` is the only source of chance."""
         self.rng = rng
         self.explored = 0
+        self.exhausted = False
         self.best = 0
         self.best_ps = start.cost.time_ps
         self._start = start
@@ -88,6 +90,7 @@ class Searcher(ABC):
         tree = [[parent, m.rule, list(m.nodes), m.variant] for parent, m in self._tree[1:]]
         return {
             "explored": self.explored,
+            "exhausted": self.exhausted,
             "best": [self.best, self.best_ps],
             "tree": tree,
             "rng": self.rng.bit_generator.state,
@@ -102,7 +105,7 @@ class Searcher(ABC):
         """
         try:
             self._tree[1:] = [(p, Match(r, tuple(nodes), v)) for p, r, nodes, v in data["tree"]]
-            self.explored = data["explored"]
+            self.explored, self.exhausted = data["explored"], data["exhausted"]
             self.best, self.best_ps = data["best"]
             self.rng.bit_generator.state = data["rng"]
             self.resume(data["frontier"])

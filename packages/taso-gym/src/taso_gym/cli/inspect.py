@@ -1,0 +1,28 @@
+"""``taso-gym rules`` and ``taso-gym networks``: what there is to choose from."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from taso_gym.console import console
+from taso_gym.models import NETWORKS, PARAMETERS
+from taso_gym.rules.ruleset import RuleSet
+
+
+def rules(rule_set: Annotated[str, typer.Argument(help="Name or path of a rule set.")] = "default") -> None:
+    """List the rules of a set in their order, with the class of their numerics."""
+    found = RuleSet.load(rule_set, numerics="fast")
+    for index, rule in enumerate(found):
+        console.print(f"{index:4d}  {rule.numerics:<11} {rule.name}", markup=False, highlight=False)
+    console.print(f"{len(found)} rules, digest {found.digest}")
+
+
+def networks() -> None:
+    """List the built-in networks and the ids of their environments."""
+    table = Table("network", "parameters", "environment")
+    for name in NETWORKS:
+        table.add_row(name, f"{PARAMETERS[name]:,}", f"TasoGraph-{name}-v0")
+    console.print(table)

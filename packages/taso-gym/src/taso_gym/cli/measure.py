@@ -1,0 +1,40 @@
+"""``taso-gym measure``: latency of several files, side by side."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from taso_gym.console import console, dimensions
+from taso_gym.cost.measure import measure as latency
+from taso_gym.errors import OptionError
+
+
+def measure(
+    models: Annotated[list[Path], typer.Argument(help="ONNX files; the first is the reference.")],
+    threads: Annotated[int, typer.Option(help="Threads to run with.", min=1)] = 1,
+    provider: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
+    dim: Annotated[list[str] | None, typer.Option(help="Size of a dynamic dimension: batch=1.")] = None,
+    sessions: Annotated[int, typer.Option(help="Fresh processes for each model.", min=1)] = 2,
+    rounds: Annotated[int, typer.Option(help="Interleaved rounds in each.", min=1)] = 10,
+) -> None:
+    """Measure ONNX models side by side in onnxruntime, interleaved, in fresh processes."""
+    for path in models:
+        if not path.is_file():
+            raise OptionError(f"expected an ONNX file, found none at {path}")
+    names = {str(path): path for path in models}
+    found = latency(
+        names, threads=threads, provider=provider, dims=dimensions(dim or []), sessions=sessions, rounds=rounds
+    )
+    table = Table(title=f"{found.provider}, {threads} threads, {found.estimator}", title_justify="left")
+    for name in ("model", "ms", "times faster than the first [95 %]"):
+        table.add_column(name, overflow="fold")
+    for name in names:
+        ratio = "" if name == found.reference else str(found.speedup(name))
+        table.add_row(name, f"{found.time_ms(name):.3f}", ratio)
+    console.print(table)
+    if found.unstable:
+        console.print(f"the machine was busy: halves of the rounds differ by over 2 % for {', '.join(found.unstable)}")

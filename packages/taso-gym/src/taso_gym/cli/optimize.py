@@ -1,0 +1,161 @@
+"""``taso-gym optimize``: a faster file that computes the same, or the file as it was."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Annotated, Any, cast, get_args
+
+import typer
+from rich.progress import Progress as Bar
+from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from taso_gym import onnx_io
+from taso_gym.atomic import replacing
+from taso_gym.console import console, dimensions, seconds
+from taso_gym.cost.measure import measure
+from taso_gym.cost.measurement import MIN_GAIN, Measurement
+from taso_gym.equivalence import validate as compare
+from taso_gym.errors import EquivalenceError, OptionError
+from taso_gym.optimizer import Result
+from taso_gym.optimizer import optimize as search_for
+from taso_gym.rules.rule import Numerics
+from taso_gym.search import Budget, Progress
+
+ORIGINAL, RESULT = "original", "optimised"
+
+
+def optimize(
+    model: Annotated[Path, typer.Argument(help="The ONNX file.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Where the result goes.")],
+    search: Annotated[str, typer.Option(help="greedy, taso, beam, random or policy:CHECKPOINT.")] = "taso",
+    budget: Annotated[str, typer.Option(help="Time for the search: 60s, 5m, 1h.")] = "60s",
+    steps: Annotated[int | None, typer.Option(help="Most rewrites to weigh, instead of a time.", min=1)] = None,
+    cost: Annotated[
+        str, typer.Option(help="What the search lowers: roofline, recorded:NAME, onnxruntime.")
+    ] = "roofline",
+    rules: Annotated[str, typer.Option(help="Name or path of a rule set.")] = "default",
+    numerics: Annotated[str, typer.Option(help="Loosest rules to use: exact, reassociate, fast.")] = "reassociate",
+    portable: Annotated[bool, typer.Option("--portable", help="Only operators of the ONNX standard.")] = False,
+    dim: Annotated[list[str] | None, typer.Option(help="Size of a dynamic dimension for costing: batch=1.")] = None,
+    alpha: Annotated[
+        float | None, typer.Option(help="How much dearer than the best TASO's search goes on from.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Seed of the search.")] = 0,
+    checkpoint: Annotated[Path | None, typer.Option(help="File to resume the search from.")] = None,
+    threads: Annotated[int, typer.Option(help="Threads to measure with.", min=1)] = 1,
+    no_measure: Annotated[
+        bool, typer.Option("--no-measure", help="Write the cheapest graph without timing it.")
+    ] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Write the file even if it isn't equal or isn't faster.")
+    ] = False,
+) -> None:
+    """Make an ONNX model faster with substitutions that keep its meaning.
+
+    The result is compared with the original on random inputs and timed against it before it is written: a file that
+    isn't equal is never written, and where nothing is gained the original is copied unchanged.
+    """
+    if numerics not in get_args(Numerics):
+        raise OptionError(f"expected --numerics exact, reassociate or fast, found {numerics!r}")
+    if not output.parent.is_dir():
+        raise OptionError(f"expected a folder to write {output.name} into, found none at {output.parent}")
+    limit = Budget(steps=steps) if steps else Budget(seconds(budget))
+    options: dict[str, Any] = {} if alpha is None else {"alpha": alpha}
+    with _progress() as bar:
+        task = bar.add_task(f"{search} search", best="")
+
+        def show(progress: Progress) -> None:
+            best = f"{progress.best_ps / 1e9:.4f} ms after {progress.rewrites} rewrites, {progress.explored} weighed"
+            bar.update(task, best=best)
+
+        result = search_for(
+            model,
+            search,
+            rules,
+            cost,
+            limit,
+            seed=seed,
+            dims=dimensions(dim or []),
+            numerics=cast(Numerics, numerics),
+            portable=portable,
+            on_progress=show,
+            checkpoint=checkpoint,
+            **options,
+        )
+    console.print(summary(result, cost))
+    _finish(model, output, result, threads=threads, timed=not no_measure, force=force)
+
+
+def _finish(model: Path, output: Path, result: Result, *, threads: int, timed: bool, force: bool) -> None:
+    """Write the result if it is equal and faster, else the original."""
+    if not result.applied:
+        _keep(model, output, "nothing that lowers the cost was found")
+        return
+    with replacing(output) as temporary:
+        onnx_io.save(result.graph, temporary)
+        report = compare(model, temporary)
+        console.print(report)
+        if not report.ok and not force:
+            raise EquivalenceError(f"{report.verdict}; nothing was written to {output}")
+        found = _timed(model, temporary, threads) if timed else None
+        faster = found is None or found.gain(RESULT) > 0 or force
+        if not faster:
+            shutil.copyfile(model, temporary)
+    if faster:
+        console.print(f"{output} written: {found.speedup(RESULT) if found else 'not timed'}")
+    else:
+        console.print(f"{output} is {model} unchanged: a gain below {100 * MIN_GAIN:g} % counts as none")
+
+
+def _keep(model: Path, output: Path, reason: str) -> None:
+    with replacing(output) as temporary:
+        shutil.copyfile(model, temporary)
+    console.print(f"{output} is {model} unchanged: {reason}")
+
+
+def _timed(model: Path, result: Path, threads: int) -> Measurement:
+    """Measure the file as given and the result side by side, and print both."""
+    with _progress() as bar:
+        task = bar.add_task("measuring", best="")
+        found = measure(
+            {ORIGINAL: model, RESULT: result},
+            threads=threads,
+            progress=lambda done, total: bar.update(task, best=f"round {done} of {total}"),
+        )
+    for name in (ORIGINAL, RESULT):
+        console.print(f"{name}: {found.time_ms(name):.3f} ms in onnxruntime, {found.estimator}")
+    if found.unstable:
+        console.print("the machine was busy: halves of the measurement differ by over 2 %")
+    return found
+
+
+def _progress() -> Bar:
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        TextColumn("{task.fields[best]}"),
+        TimeElapsedColumn(),
+    )
+    return Bar(*columns, console=console, transient=True)
+
+
+def summary(result: Result, cost: str) -> Table:
+    """Return a table of what was applied, how often, where first, and what it changed by the cost model."""
+    before, after = result.before.time_ms, result.after.time_ms
+    ending = "interrupted" if result.search.interrupted else "exhausted" if result.search.exhausted else "out of budget"
+    table = Table(
+        title=f"{cost}: {before:.4f} ms → {after:.4f} ms ({-result.improvement_percent:+.2f} %), "
+        f"{result.search.explored} rewrites weighed in {result.search.seconds:.1f} s, {ending}",
+        title_justify="left",
+    )
+    table.add_column("rule")
+    table.add_column("times", justify="right")
+    table.add_column("change, ms", justify="right")
+    table.add_column("first at", overflow="fold")
+    for rule, count in result.rule_counts().most_common():
+        sites = [a for a in result.applied if a.rule == rule]
+        change = sum(a.change_ms for a in sites)
+        table.add_row(rule, str(count), f"{change:+.4f}", ", ".join(sites[0].site))
+    return table

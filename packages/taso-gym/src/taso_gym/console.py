@@ -1,0 +1,59 @@
+"""What the three command lines share: one line for an error, options that read well, progress that can be watched."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable
+from typing import NoReturn
+
+from rich.console import Console
+
+from taso_gym.errors import OptionError, TasoError
+
+console = Console()
+errors = Console(stderr=True, highlight=False)
+
+_UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
+
+
+def run_app(app: Callable[[], object]) -> NoReturn:
+    """Run a command line: what is wrong with the input is one message and exit code 2, Ctrl-C is 130."""
+    try:
+        app()
+    except TasoError as error:
+        errors.print(f"error: {error}", style="red", markup=False, soft_wrap=True)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        errors.print("interrupted")
+        sys.exit(130)
+    except BrokenPipeError:
+        sys.exit(0)
+    sys.exit(0)
+
+
+def seconds(text: str) -> float:
+    """Read a duration: ``90``, ``90s``, ``5m``, ``1h``.
+
+    Raises:
+        OptionError: it is none.
+    """
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([a-z]*)", text.strip().lower())
+    if not found or found[2] not in _UNITS:
+        raise OptionError(f"expected a duration such as 60s, 5m or 1h, found {text!r}")
+    return float(found[1]) * _UNITS[found[2]]
+
+
+def dimensions(texts: list[str]) -> dict[str, int]:
+    """Read ``name=size`` pairs.
+
+    Raises:
+        OptionError: one of them is none.
+    """
+    dims: dict[str, int] = {}
+    for text in texts:
+        name, sign, size = text.partition("=")
+        if not sign or not name or not size.isdecimal() or int(size) < 1:
+            raise OptionError(f"expected a dimension such as batch=1, found {text!r}")
+        dims[name] = int(size)
+    return dims

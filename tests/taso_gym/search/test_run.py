@@ -1,0 +1,116 @@
+from __future__ import annotations
+
+import json
+import os
+import signal
+
+import pytest
+
+from taso_gym import cost, models
+from taso_gym.errors import MissingPackageError, OptionError
+from taso_gym.rules.ruleset import RuleSet
+from taso_gym.rules.state import RewriteState, check
+from taso_gym.search import SEARCHES, Budget, run, searcher
+
+OWN = [name for name in SEARCHES if name != "policy"]
+
+
+@pytest.fixture(scope="module")
+def start() -> RewriteState:
+    graph = models.build("BERT", layers=1, hidden=48, heads=4, sequence=16)
+    return RewriteState(graph, RuleSet.load("default"), cost.load("roofline"))
+
+
+def applied(state: RewriteState, path) -> RewriteState:
+    for match in path:
+        state = state.apply(match)
+    return state
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_finds_a_cheaper_graph_and_the_way_to_it(start, name):
+    found = run(start, name, Budget(steps=4000), seed=1)
+    assert found.state.cost.time_ps < start.cost.time_ps
+    assert applied(start, found.path).hash == found.state.hash
+    check(found.state)
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_same_seed_same_path(start, name):
+    paths = {run(start, name, Budget(steps=1500), seed=7).path for _ in range(2)}
+    assert len(paths) == 1
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_resumed_search_ends_like_an_uninterrupted_one(start, name, tmp_path):
+    file = tmp_path / "search.json"
+    whole = run(start, name, Budget(steps=3000), seed=3)
+    run(start, name, Budget(steps=1000), seed=3, checkpoint=file)
+    resumed = run(start, name, Budget(steps=3000), seed=3, checkpoint=file)
+    assert (resumed.path, resumed.explored) == (whole.path, whole.explored)
+
+
+def test_random_walks_differ_by_seed(start):
+    explored = {run(start, "random", Budget(steps=200), seed=s).path for s in range(4)}
+    assert len(explored) > 1
+
+
+def test_forgotten_states_are_rebuilt(start, monkeypatch):
+    expected = run(start, "taso", Budget(steps=3000))
+    monkeypatch.setattr(searcher, "KEPT_STATES", 2)
+    assert run(start, "taso", Budget(steps=3000)).path == expected.path
+
+
+def test_taso_search_goes_through_dearer_graphs_only_within_alpha(start):
+    cheap = run(start, "taso", Budget(steps=3000), alpha=1.0)
+    wide = run(start, "taso", Budget(steps=3000), alpha=1.2)
+    assert wide.explored >= cheap.explored
+    assert wide.state.cost.time_ps <= start.cost.time_ps
+
+
+def test_interruption_keeps_the_best_so_far(start):
+    def interrupt(progress):
+        if progress.rewrites >= 2:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    found = run(start, "greedy", Budget(60), on_progress=interrupt)
+    assert found.interrupted
+    assert len(found.path) == 2
+    assert found.state.cost.time_ps < start.cost.time_ps
+
+
+def test_unknown_search_is_refused(start):
+    with pytest.raises(OptionError, match="expected a search of greedy, taso"):
+        run(start, "gredy")
+
+
+def test_unknown_option_is_refused(start):
+    with pytest.raises(OptionError, match="width"):
+        run(start, "greedy", width=3)
+
+
+def test_missing_package_is_named(start, monkeypatch):
+    monkeypatch.setitem(SEARCHES, "policy", "taso_agents_that_are_not_there:PolicySearch")
+    with pytest.raises(MissingPackageError, match="pip install taso-agents"):
+        run(start, "policy:x")
+
+
+@pytest.mark.parametrize("damage", ["not json", "{}", '{"identity": {}, "seconds": 1}'])
+def test_damaged_checkpoint_is_refused(start, tmp_path, damage):
+    file = tmp_path / "search.json"
+    file.write_text(damage)
+    with pytest.raises(OptionError, match=r"search\.json"):
+        run(start, "greedy", checkpoint=file)
+
+
+def test_checkpoint_of_another_search_is_refused(start, tmp_path):
+    file = tmp_path / "search.json"
+    run(start, "greedy", Budget(steps=10), checkpoint=file)
+    with pytest.raises(OptionError, match="expected search 'taso', the checkpoint has 'greedy'"):
+        run(start, "taso", Budget(steps=10), checkpoint=file)
+
+
+def test_checkpoint_holds_only_plain_data(start, tmp_path):
+    file = tmp_path / "search.json"
+    run(start, "beam", Budget(steps=2000), checkpoint=file)
+    assert set(json.loads(file.read_text())) == {"identity", "seconds", "searcher"}

@@ -1,0 +1,33 @@
+from __future__ import annotations
+
+import pytest
+
+from taso_gym.atomic import replacing, write_text
+from taso_gym.errors import OptionError
+
+
+def test_a_failed_block_leaves_the_old_file(tmp_path):
+    target = tmp_path / "a.txt"
+    target.write_text("old")
+
+    def fail():
+        with replacing(target) as temporary:
+            temporary.write_text("half")
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        fail()
+    assert target.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [target]
+
+
+def test_a_finished_block_replaces_the_file(tmp_path):
+    target = tmp_path / "a.txt"
+    write_text(target, "new")
+    assert target.read_text() == "new"
+    assert list(tmp_path.iterdir()) == [target]
+
+
+def test_a_missing_folder_is_named(tmp_path):
+    with pytest.raises(OptionError, match="expected a folder to write a.txt into, found none at"):
+        write_text(tmp_path / "none" / "a.txt", "x")
