@@ -188,7 +188,7 @@ def _restore(graph: Graph, rules: RuleSet, model: CostModel | None, limits: Limi
 
 def _sum(model: CostModel, graph: Graph, ids: Iterable[int]) -> Cost:
     nodes = graph.nodes
-    return sum((model.node(nodes[i].sig, model.context(graph, i)) for i in ids), Cost())
+    return sum((model.node(nodes[i].sig, model.context(graph, i)) for i in ids if i in nodes), Cost())
 
 
 def _neighbourhood(graph: Graph, seeds: Iterable[int], radius: int) -> set[int]:
