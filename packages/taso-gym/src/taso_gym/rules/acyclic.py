@@ -6,21 +6,22 @@ didn't depend on, and that input depends on the output. Constant inputs depend o
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 
 from taso_gym.graph import OUTPUT_BITS, Graph
-from taso_gym.rules.binding import Place, spans_of
 from taso_gym.rules.pattern import Inner, Pattern
 from taso_gym.rules.rule import Rest, Var
-from taso_gym.signature import Signature
 
 
-def dependencies(
-    pattern: Pattern, places: Sequence[Place], sigs: Sequence[Signature], same: Sequence[int]
-) -> list[frozenset[int]]:
-    """Return, for each matched node, the slots that it depends on."""
-    spans = spans_of(places, sigs)
+def dependencies(pattern: Pattern, spans: Mapping[str, range], same: Sequence[int]) -> list[frozenset[int]]:
+    """Return, for each matched node, the slots that it depends on.
+
+    Args:
+        pattern: what is matched.
+        spans: the slots of each variable.
+        same: for each slot the first one that holds the same value.
+    """
     found: dict[int, frozenset[int]] = {}
 
     def visit(number: int) -> frozenset[int]:

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from taso_gym.graph import Graph, Node, Weight
-from taso_gym.rules.binding import places_of, value_variables
+from taso_gym.rules.binding import Binder, asks_for_values, value_variables
 from taso_gym.rules.labels import Labels
 from taso_gym.rules.pattern import Pattern, operator_named
-from taso_gym.rules.plan import USE, VAR, Instruction, Planner
+from taso_gym.rules.plan import Planner, Search
 from taso_gym.rules.rule import Rule
 from taso_gym.rules.ruleset import RuleSet, operators_of
-from taso_gym.rules.template import Template, build
+from taso_gym.rules.template import Source, Template, build
 from taso_gym.rules.trie import Switch
 from taso_gym.rules.variants import variants_of
 
@@ -45,27 +45,18 @@ class Variant:
     ) -> None:
         """Make the variant ready for graphs of these opsets; ``most`` learns of its templates."""
         self.rule, self.number, self.pattern = rule, number, pattern
-        self._source, self._opsets, self._most = source, opsets, most
-        self._places = places_of(pattern)
-        self._single = (
-            tuple((p.node, p.index) for p in self._places) if all(p.tail is None for p in self._places) else None
-        )
+        binder = Binder(pattern)
+        conditions = tuple(sorted(source.conditions, key=asks_for_values))
+        self._source = Source(source, pattern, binder, conditions, opsets)
+        self._row = binder.row
         names = value_variables(source)
-        self._valued = tuple((p.name, p.node, p.index) for p in self._places if p.name in names)
+        self._valued = tuple([(p.name, p.node, p.index) for p in binder.places if p.name in names])
+        self._most = most
         self._templates: dict[tuple[object, ...], Template | None] = {}
 
     def bound(self, records: Sequence[Node]) -> tuple[int, ...]:
         """Return the values that the variables are bound to, in a row."""
-        if self._single is not None:
-            return tuple([records[node].inputs[index] for node, index in self._single])  # pyright: ignore[reportReturnType]
-        row: list[int | None] = []
-        for place in self._places:
-            inputs = records[place.node].inputs
-            if place.tail is None:
-                row.append(inputs[place.index])
-            else:
-                row += inputs[place.index : len(inputs) - place.tail]
-        return tuple(row)  # pyright: ignore[reportReturnType]
+        return self._row([record.inputs for record in records])  # pyright: ignore[reportReturnType]
 
     def template(self, graph: Graph, records: Sequence[Node], bound: tuple[int, ...]) -> Template | None:
         """Return the template of a match, or None where the rule doesn't apply to it."""
@@ -82,9 +73,7 @@ class Variant:
         try:
             return self._templates[key]
         except KeyError:
-            same = tuple(map(bound.index, bound))
-            found = build(self._source, self.pattern, self._places, sigs, same, weights, self._opsets)
-            self._templates[key] = found
+            found = self._templates[key] = build(self._source, sigs, tuple(map(bound.index, bound)), weights)
             if found is not None:
                 self._most.note(found)
             return found
@@ -95,7 +84,6 @@ class CompiledRules:
 
     Attributes:
         variants: all orders of all rules whose operators the opsets have.
-        labels: signature -> label bits.
         anywhere: plans from every node of every pattern, for a search at changed nodes.
         within: plans from nodes of patterns whose outputs aren't replaced, for a search at nodes of which only the uses
             have changed.
@@ -105,29 +93,26 @@ class CompiledRules:
 
     def __init__(self, rules: RuleSet, opsets: Mapping[str, int]) -> None:
         """Compile ``rules`` for graphs of these opset imports."""
-        self.labels = Labels(opsets.get("", 0))
+        labels = Labels(opsets.get("", 0))
         self.most = Most()
         self.variants: list[Variant] = []
-        anywhere: list[tuple[int, list[Instruction]]] = []
-        within: list[tuple[int, list[Instruction]]] = []
-        once: list[tuple[int, list[Instruction]]] = []
+        anywhere: list[Search] = []
+        within: list[Search] = []
+        once: list[Search] = []
         for number, rule in enumerate(rules):
             if not _available(rule, opsets):
                 continue
             for order, pattern in enumerate(variants_of(rule)):
-                plans = self._plans(pattern, rule)
-                self.variants.append(Variant(number, order, rule, pattern, opsets, self.most))
-                anywhere += plans
+                planner = Planner(pattern, rule.conditions, labels, len(self.variants))
+                searches = [Search(planner, i) for i in range(len(pattern.nodes))]
                 roots = {root.node for root in pattern.roots}
-                within += [plan for i, plan in enumerate(plans) if i not in roots]
-                once.append(min(plans, key=lambda found: [i[0] for i in found[1] if i[0] in (USE, VAR)]))
-        self.within = Switch(self.labels, within)
-        self.anywhere = Switch(self.labels, anywhere)
-        self.once = Switch(self.labels, once)
-
-    def _plans(self, pattern: Pattern, rule: Rule) -> list[tuple[int, list[Instruction]]]:
-        planner = Planner(pattern, rule.conditions, self.labels)
-        return [(planner.bits[i], planner.make(i, len(self.variants))) for i in range(len(pattern.nodes))]
+                self.variants.append(Variant(number, order, rule, pattern, opsets, self.most))
+                anywhere += searches
+                within += [search for i, search in enumerate(searches) if i not in roots]
+                once.append(searches[planner.best])
+        self.anywhere = Switch.of(labels, anywhere)
+        self.within = Switch.of(labels, within)
+        self.once = Switch.of(labels, once)
 
 
 def _available(rule: Rule, opsets: Mapping[str, int]) -> bool:

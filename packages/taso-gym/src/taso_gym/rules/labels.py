@@ -8,7 +8,8 @@ from functools import cached_property
 from typing import Any
 
 from taso_gym.errors import TypeInferenceError
-from taso_gym.rules.binding import Place, asks_for_values, bind, is_closed, places_of
+from taso_gym.ops import Operator
+from taso_gym.rules.binding import Binder, asks_for_values, is_closed
 from taso_gym.rules.conditions import Binding, evaluate, holds
 from taso_gym.rules.pattern import Operand, Pattern, PatternNode, bound_names, is_all
 from taso_gym.rules.rule import Absent, Expr, Rest, Var
@@ -36,12 +37,12 @@ class Label:
             return False
         if not self._has_attributes(sig):
             return False
-        binding = bind(self.pattern, self._places, [sig], {}, opset)
+        binding = self._binder.bind([sig], {}, opset)
         return binding is not None and all(holds(condition, binding) for condition in self.conditions)
 
     @cached_property
-    def _places(self) -> tuple[Place, ...]:
-        return places_of(self.pattern)
+    def _binder(self) -> Binder:
+        return Binder(self.pattern)
 
     @cached_property
     def _fixed(self) -> dict[str, Any]:
@@ -120,13 +121,17 @@ class Labels(dict[Signature, int]):
         super().__init__()
         self._opset = opset
         self._bits: dict[Label, int] = {}
+        self._of: dict[Operator, list[Label]] = {}
 
     def bit(self, label: Label) -> int:
         """Return the bit of a label; all labels are entered before the first signature is asked for."""
-        return self._bits.setdefault(label, 1 << len(self._bits))
+        if label not in self._bits:
+            self._bits[label] = 1 << len(self._bits)
+            self._of.setdefault(label.pattern.nodes[0].op, []).append(label)
+        return self._bits[label]
 
     def __missing__(self, sig: Signature) -> int:
         """Find the bits of a signature."""
-        bits = sum(bit for label, bit in self._bits.items() if label.holds(sig, self._opset))
-        self[sig] = bits
+        labels = self._of.get(sig.op, ()) if isinstance(sig.op, Operator) else ()
+        bits = self[sig] = sum([self._bits[label] for label in labels if label.holds(sig, self._opset)])
         return bits

@@ -8,6 +8,7 @@ data: tuples that can be printed and compared, and merged by their common beginn
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cached_property
 from typing import Any
 
 from taso_gym.rules.labels import Labels, label_of
@@ -38,18 +39,28 @@ Operand = tuple[int, int]
 class Planner:
     """Makes the plans of one pattern."""
 
-    def __init__(self, pattern: Pattern, conditions: tuple[Expr, ...], labels: Labels) -> None:
-        """Plan for ``pattern``; the labels of its nodes, ``conditions`` included, are entered in ``labels``."""
-        self.pattern = pattern
+    def __init__(self, pattern: Pattern, conditions: tuple[Expr, ...], labels: Labels, variant: int) -> None:
+        """Plan for ``pattern``, which EMIT calls ``variant``; enter its nodes' labels, ``conditions`` included."""
+        self.pattern, self.variant = pattern, variant
         self.bits = [labels.bit(label_of(pattern, i, conditions)) for i in range(len(pattern.nodes))]
         self.edges = list(pattern.edges())
+        self.singles = [
+            (name, node, position)
+            for name, node, position in pattern.variables()
+            if isinstance(pattern.nodes[node].operands[position], Var)
+        ]
         self.above = [self._ancestors(i) for i in range(len(pattern.nodes))]
         self.register: dict[int, int] = {}
         self.place: dict[str, tuple[int, int]] = {}
         self.rests: dict[str, tuple[int, int, int]] = {}
         self.plan: list[Instruction] = []
 
-    def make(self, anchor: int, variant: int) -> list[Instruction]:
+    @property
+    def best(self) -> int:
+        """The node to search from in a whole graph: most others are reached by following inputs."""
+        return max(range(len(self.above)), key=lambda i: len(self.above[i]))
+
+    def make(self, anchor: int) -> list[Instruction]:
         """Return the instructions of a search that begins at the node ``anchor``; the last is EMIT."""
         self.register, self.place, self.rests, self.plan = {}, {}, {}, []
         self._fill(anchor, None)
@@ -57,7 +68,7 @@ class Planner:
             node, followed, step = min(self._steps(), key=lambda found: found[2][0])
             self.plan.append(step)
             self._fill(node, followed)
-        self.plan.append((EMIT, variant, tuple(self.register[i] for i in range(len(self.pattern.nodes)))))
+        self.plan.append((EMIT, self.variant, tuple([self.register[i] for i in range(len(self.pattern.nodes))])))
         return self.plan
 
     def _ancestors(self, node: int) -> frozenset[int]:
@@ -75,8 +86,8 @@ class Planner:
                 yield inner.node, operand, (IN, self.register[consumer], at, output, self.bits[inner.node])
             if inner.node in self.register and consumer not in self.register:
                 yield consumer, operand, (USE, self.register[inner.node], output, at, self.bits[consumer])
-        for name, node, position in self.pattern.variables():
-            if node not in self.register and name in self.place and isinstance(nodes[node].operands[position], Var):
+        for name, node, position in self.singles:
+            if node not in self.register and name in self.place:
                 at = nodes[node].index(position)
                 yield node, (node, position), (VAR, *self.place[name], at, self.bits[node])
 
@@ -142,3 +153,17 @@ class Planner:
         counts |= dict.fromkeys(roots)
         size = max((o for o in counts if o is not None), default=-1) + 1
         self.plan.append((CLOSED, own, tuple(counts.get(o, every) for o in range(size)), every))
+
+
+class Search:
+    """The search for a pattern from one of its nodes; it is planned when it is first needed."""
+
+    def __init__(self, planner: Planner, anchor: int) -> None:
+        """Search from the pattern node ``anchor``."""
+        self._planner, self._anchor = planner, anchor
+        self.bit = planner.bits[anchor]
+
+    @cached_property
+    def plan(self) -> list[Instruction]:
+        """The instructions."""
+        return self._planner.make(self._anchor)

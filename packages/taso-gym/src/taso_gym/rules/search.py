@@ -66,7 +66,7 @@ class _Interpreter:
             elif code == VAR:
                 self._consumers(self.operand(a, b), c, rest)
             elif self._test(code, a, b, c, d):
-                self.walk(rest)
+                self.walk(rest.branches())
 
     def operand(self, register: int, index: int) -> int:
         """Return an input of the node in a register; its label has made sure that it is there."""

@@ -8,18 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from taso_gym.errors import ModelError, TypeInferenceError
 from taso_gym.graph import OUTPUT_BITS, Weight
 from taso_gym.ops import MICROSOFT, Operator
-from taso_gym.ops.onnx_form import to_onnx
+from taso_gym.ops.onnx_form import conforms, to_onnx
 from taso_gym.rules.acyclic import dependencies, guards
-from taso_gym.rules.binding import Place, asks_for_values, bind, floating_type, spans_of, types_of
+from taso_gym.rules.binding import Binder, floating_type
 from taso_gym.rules.conditions import Binding, evaluate, holds
 from taso_gym.rules.functions import Undefined
 from taso_gym.rules.pattern import Pattern, operator_named
-from taso_gym.rules.rule import Absent, AllOutputs, Call, Constant, Output, Rest, Root, Rule, Var
+from taso_gym.rules.rule import Absent, AllOutputs, Call, Constant, Expr, Output, Rest, Root, Rule, Var
 from taso_gym.signature import Signature, signature
 from taso_gym.tensor import Poly, TensorType, ValueType
 
@@ -84,45 +85,55 @@ class Refused(Exception):  # noqa: N818 - the answer is "no such rewrite here"
     """The right side doesn't exist for these types."""
 
 
+class Source(NamedTuple):
+    """What the templates of one rule, in one order of operands, are made from.
+
+    Attributes:
+        rule: the rule.
+        pattern: the order of operands.
+        binder: of the pattern.
+        conditions: the rule's, those that read a weight last, so that it is only read for matches that hold otherwise.
+        opsets: of the graph.
+    """
+
+    rule: Rule
+    pattern: Pattern
+    binder: Binder
+    conditions: tuple[Expr, ...]
+    opsets: Mapping[str, int]
+
+
 def build(
-    rule: Rule,
-    pattern: Pattern,
-    places: Sequence[Place],
-    sigs: Sequence[Signature],
-    same: Sequence[int],
-    weights: Mapping[str, Weight | None],
-    opsets: Mapping[str, int],
+    source: Source, sigs: Sequence[Signature], same: Sequence[int], weights: Mapping[str, Weight | None]
 ) -> Template | None:
     """Return the template of a rule for matched signatures, or None where it doesn't apply.
 
     Args:
-        rule: the rule.
-        pattern: the order of operands in which it was found.
-        places: of the tensor variables.
+        source: the rule.
         sigs: of the matched nodes in pattern order.
         same: for each bound value the first slot that holds the same value.
         weights: of the variables that ``value(...)`` asks for.
-        opsets: of the graph.
     """
-    # 1. A rule for floating types meets exactly one of them; indices and truth values may stand beside it.
-    if not rule.any_type and not floating_type(sigs):
+    # A rule for floating types meets exactly one of them; indices and truth values may stand beside it.
+    dtype = floating_type(sigs)
+    if not dtype and not source.rule.any_type:
         return None
-    binding = bind(pattern, places, sigs, weights, opsets.get("", 0))
-    # 2. Conditions on types come first: a weight is only read for matches that hold otherwise.
-    if binding is None or not all(holds(c, binding) for c in sorted(rule.conditions, key=asks_for_values)):
+    binding = source.binder.bind(sigs, weights, source.opsets.get("", 0))
+    if binding is None or not all(holds(c, binding) for c in source.conditions):
         return None
-    side = RightSide(binding, opsets, spans_of(places, sigs), types_of(places, sigs), same, floating_type(sigs))
+    spans, types = source.binder.spans(sigs), source.binder.row([sig.inputs for sig in sigs])
+    side = RightSide(binding, source.opsets, spans, types, same, dtype)
     try:
-        refs = [ref for root in rule.rhs for ref in side.refs(root)]
+        refs = [ref for root in source.rule.rhs for ref in side.refs(root)]
     except (Undefined, TypeInferenceError, Refused):
         return None
-    replaced = _replaced(pattern, sigs)
+    replaced = _replaced(source.pattern, sigs)
     if len(refs) != len(replaced):
         return None
     if any(side.type_of(ref) != sigs[node].outputs[out] for ref, (node, out) in zip(refs, replaced, strict=True)):
         return None
     outputs = tuple((node, out, ref) for (node, out), ref in zip(replaced, refs, strict=True) if ref is not None)
-    return _finish(side, outputs, dependencies(pattern, places, sigs, same))
+    return _finish(side, outputs, dependencies(source.pattern, spans, same))
 
 
 def _replaced(pattern: Pattern, sigs: Sequence[Signature]) -> list[tuple[int, int]]:
@@ -191,8 +202,9 @@ class RightSide:
             operands += self.refs(call.args[i], _nearest(dtypes, i) or self.dtype) if refs is None else refs
         attrs = dict(self.binding.attrs[call.others]) if call.others else {}
         attrs |= {name: evaluate(expr, self.binding) for name, expr in call.attrs}
-        sig = signature(operator_named(call.op), attrs, [self.type_of(ref) for ref in operands])
-        if not _is_writable(sig, self.opsets):
+        op = operator_named(call.op)
+        sig = signature(op, attrs, [self.type_of(ref) for ref in operands])
+        if not _is_writable(sig, self.opsets.get(op.domain, 1 if op.domain == MICROSOFT else 0)):
             raise Refused(f"{sig} can't be written to a file of these opsets")
         return self._node(sig, tuple(operands[: len(sig.inputs)]))
 
@@ -268,10 +280,12 @@ def _nearest(dtypes: Sequence[str], index: int) -> str:
     return next((dtypes[i] for i in order if dtypes[i]), "")
 
 
-def _is_writable(sig: Signature, opsets: Mapping[str, int]) -> bool:
-    """Whether a file can hold an operator: its opset has the attributes, and none depends on a symbolic size."""
-    opset = opsets.get(sig.op.domain, 1 if sig.op.domain == MICROSOFT else 0)
+@lru_cache(maxsize=65536)
+def _is_writable(sig: Signature, opset: int) -> bool:
+    """Whether a file of an opset can hold an operator: its operands, and attributes without symbolic sizes."""
     assert isinstance(sig.op, Operator)
+    if not conforms(sig, opset):
+        return False
     attrs = sig.op.export(dict(sig.attrs), sig.inputs, sig.outputs, opset)  # pyright: ignore[reportArgumentType]
     if any(map(_is_symbolic, attrs.values())):
         return False

@@ -6,54 +6,83 @@ right operator are carried out. The branches below a choice are made when a sign
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from taso_gym.rules.labels import Labels
-from taso_gym.rules.plan import IN, USE, VAR, Instruction
+from taso_gym.rules.plan import EMIT, IN, USE, VAR, Instruction, Search
 from taso_gym.signature import Signature
 
 FILLING = frozenset({IN, USE, VAR})
 
 Branch = tuple[int, Any, Any, Any, Any, Any]
 """An instruction padded to five fields, without the label if it fills a register; then a `Switch` on the signature that
-was found if it does, and else the branches that follow."""
+was found if it does, and else the branches that follow, as `Later`."""
 
 
 class Switch(dict[Signature, tuple[Branch, ...]]):
     """Signature of the node that a register was filled with -> the branches that follow."""
 
-    def __init__(self, labels: Labels, plans: Iterable[tuple[int, Sequence[Instruction]]]) -> None:
-        """Choose among plans; each comes with the bit of the label that the node must have."""
+    def __init__(self, labels: Labels, mask: int, choose: Callable[[int], Iterable[Sequence[Instruction]]]) -> None:
+        """Choose among plans; ``choose`` returns those whose label is among some bits of ``mask``."""
         super().__init__()
-        self._labels, self._plans = labels, list(plans)
+        self._labels, self._mask, self._choose = labels, mask, choose
         self._made: dict[int, tuple[Branch, ...]] = {}
-        self._mask = 0
-        for bit, _ in self._plans:
-            self._mask |= bit
+
+    @classmethod
+    def of(cls, labels: Labels, searches: Sequence[Search]) -> Switch:
+        """Choose among searches by the label of their anchor; those that never begin are never planned."""
+        mask = 0
+        for search in searches:
+            mask |= search.bit
+        return cls(labels, mask, lambda bits: [search.plan for search in searches if search.bit & bits])
 
     def __missing__(self, sig: Signature) -> tuple[Branch, ...]:
         """Merge the plans whose label the signature has."""
         bits = self._labels[sig] & self._mask
         if bits not in self._made:
-            self._made[bits] = merge(self._labels, [plan for bit, plan in self._plans if bit & bits])
+            self._made[bits] = merge(self._labels, self._choose(bits)) if bits else ()
         self[sig] = self._made[bits]
         return self[sig]
 
 
+class Later:
+    """Branches behind a test, merged when the test is first passed."""
+
+    __slots__ = ("_branches", "_labels", "_plans")
+
+    def __init__(self, labels: Labels, plans: list[Sequence[Instruction]]) -> None:
+        """Hold what remains of the plans."""
+        self._labels, self._plans = labels, plans
+        self._branches: tuple[Branch, ...] | None = None
+
+    def branches(self) -> tuple[Branch, ...]:
+        """Return the merged branches."""
+        if self._branches is None:
+            self._branches = merge(self._labels, self._plans)
+        return self._branches
+
+
 def merge(labels: Labels, plans: Iterable[Sequence[Instruction]]) -> tuple[Branch, ...]:
-    """Return plans as branches, merged where they begin alike, in the order of the plans."""
-    filling: dict[Instruction, list[tuple[int, Sequence[Instruction]]]] = {}
-    testing: dict[Instruction, list[Sequence[Instruction]]] = {}
+    """Return plans as branches, merged where they begin alike: tests first, then steps, in the order of the plans."""
+    tests: dict[Instruction, list[Sequence[Instruction]]] = {}
+    steps: dict[Instruction, list[tuple[int, Sequence[Instruction]]]] = {}
     for plan in plans:
         head, tail = plan[0], plan[1:]
         if head[0] in FILLING:
-            filling.setdefault(head[:-1], []).append((head[-1], tail))
+            steps.setdefault(head[:-1], []).append((head[-1], tail))
         else:
-            testing.setdefault(head, []).append(tail)
-    tests: list[Branch] = [(*_padded(i), merge(labels, filter(None, rest))) for i, rest in testing.items()]
-    steps: list[Branch] = [(*_padded(i), Switch(labels, rest)) for i, rest in filling.items()]
-    return (*tests, *steps)
+            tests.setdefault(head, []).append(tail)
+    branches: list[Branch] = [(*_padded(i), None if i[0] == EMIT else Later(labels, rest)) for i, rest in tests.items()]
+    branches += [(*_padded(i), _switch(labels, rest)) for i, rest in steps.items()]
+    return tuple(branches)
+
+
+def _switch(labels: Labels, choices: list[tuple[int, Sequence[Instruction]]]) -> Switch:
+    mask = 0
+    for bit, _ in choices:
+        mask |= bit
+    return Switch(labels, mask, lambda bits: [plan for bit, plan in choices if bit & bits])
 
 
 def _padded(instruction: Instruction) -> tuple[int, Any, Any, Any, Any]:
