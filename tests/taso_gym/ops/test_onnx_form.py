@@ -4,7 +4,7 @@ from onnx import helper
 
 from taso_gym.errors import ModelError, TypeInferenceError
 from taso_gym.ops import MICROSOFT, OPERATORS
-from taso_gym.ops.onnx_form import from_onnx, to_onnx
+from taso_gym.ops.onnx_form import conforms, from_onnx, to_onnx
 from taso_gym.signature import signature
 from taso_gym.tensor import TensorType, symbol
 
@@ -84,3 +84,22 @@ def test_an_opset_before_the_operator_is_refused() -> None:
 def test_the_domain_is_kept() -> None:
     gelu = signature(OPERATORS[MICROSOFT, "Gelu"], {}, [TensorType("float", (2,))])
     assert to_onnx(gelu, 1).node.domain == MICROSOFT
+
+
+@pytest.mark.parametrize(
+    ("name", "dtypes", "shapes", "opset", "wanted"),
+    [
+        ("Gemm", "float float", [(2, 3), (3, 4)], 11, True),
+        ("Gemm", "float float", [(2, 3), (3, 4)], 10, False),
+        ("Equal", "float float", [(2,), (2,)], 7, False),
+        ("Equal", "float float", [(2,), (2,)], 11, True),
+        ("Pow", "float int64", [(2,), (2,)], 7, False),
+        ("Pow", "float int64", [(2,), (2,)], 12, True),
+        ("Max", "float float float", [(2,), (2,), (2,)], 8, True),
+        ("Gelu", "float", [(2,)], 19, False),
+        ("Relu", "string", [(2,)], 14, False),
+    ],
+)
+def test_operands_conform_to_the_opset(name: str, dtypes: str, shapes: list, opset: int, wanted: bool) -> None:
+    types = [TensorType(d, s) for d, s in zip(dtypes.split(), shapes, strict=True)]
+    assert conforms(signature(OPERATORS["", name], {}, types), opset) is wanted

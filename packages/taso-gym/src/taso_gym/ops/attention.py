@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from taso_gym.errors import TypeInferenceError
 from taso_gym.ops.modules import Array, ArrayModule
 from taso_gym.ops.operator import Attrs, Types, operator, shortest
 from taso_gym.ops.shapes import broadcasts_to, exact_groups, expect, one_dtype, optional, shape, tensor
@@ -75,8 +76,9 @@ def default_scale(scale: float | None, size: Dim) -> float:
     """Return the given scale, or 1 / sqrt(head size)."""
     if scale:
         return scale
-    expect(isinstance(size, int), "a static head size, or a scale", size)
-    return shortest(1 / math.sqrt(size)) if isinstance(size, int) else 1.0
+    if not isinstance(size, int) or size <= 0:
+        raise TypeInferenceError(f"expected a static head size, or a scale, found {size}")
+    return shortest(1 / math.sqrt(size))
 
 
 def attention_attrs(attrs: dict[str, Any], types: Types) -> dict[str, Any]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from onnx import TensorProto
+
 from taso_gym.errors import TypeInferenceError
 from taso_gym.ops.modules import Array, ArrayModule
 from taso_gym.ops.operator import Attrs, Types, no_work, operator, shortest
@@ -235,6 +237,7 @@ def where(xp: ArrayModule, condition: Array, a: Array, b: Array) -> Array:
 
 def cast_attrs(attrs: dict[str, Any], types: Types) -> dict[str, Any]:
     """Check the target; ``saturate`` and ``round_mode`` only matter for types of 8 bits, which aren't modelled."""
+    expect(attrs["to"] in TensorProto.DataType.values(), "the code of an element type", attrs["to"])
     for dtype in (tensor(types, 0).dtype, dtype_name(attrs["to"])):
         if dtype == "string" or dtype.startswith("float8"):
             raise TypeInferenceError(f"expected a cast between numbers of 16 bits or more, found {dtype}")

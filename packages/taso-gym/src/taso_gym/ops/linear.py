@@ -89,8 +89,9 @@ def einsum_attrs(attrs: dict[str, Any], types: Types) -> dict[str, Any]:
     letters = sorted(set(left) - set(".,"))
     if not arrow:
         right = ("..." if "..." in left else "") + "".join(c for c in letters if left.count(c) == 1)
-    valid = all(c.isalpha() for c in letters) and set(right) <= {*letters, "."} and left.count(",") == len(types) - 1
-    expect(valid, f"an equation for {len(types)} operands", attrs["equation"])
+    kept = right.replace("...", "", 1)
+    valid = all(c.isalpha() for c in letters) and set(kept) <= set(letters) and len(set(kept)) == len(kept)
+    expect(valid and left.count(",") == len(types) - 1, f"an equation for {len(types)} operands", attrs["equation"])
     order = dict.fromkeys(c for c in left if c.isalpha())
     names = {c: "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"[i] for i, c in enumerate(order)}
     return {"equation": "".join(names.get(c, c) for c in f"{left}->{right}")}

@@ -91,6 +91,7 @@ def multi_head_attention(
 def ms_attention_attrs(attrs: dict[str, Any], types: Types) -> dict[str, Any]:
     """Write the scale and the widths out; rotary embeddings and shared buffers aren't modelled."""
     expect(not attrs["do_rotary"] and not attrs["past_present_share_buffer"], "attention without a past", attrs)
+    expect(len(shape(types, 1)) == 2, "a matrix of weights", shape(types, 1))
     widths = attrs["qkv_hidden_sizes"] or (exact_groups(shape(types, 1)[1], 3),) * 3
     expect(len(widths) == 3, "three qkv_hidden_sizes", widths)
     mask = {} if optional(types, 3) else {"mask_filter_value": MASK_VALUE}

@@ -108,8 +108,9 @@ def rms_normalization(
 
 def group_type(types: Types, attrs: Attrs) -> tuple[TensorType, ...]:
     """The first input's type; its channels fall into equal groups."""
+    (result,) = channel_type(types, attrs)
     exact_groups(shape(types, 0)[1], attrs["num_groups"])
-    return channel_type(types, attrs)
+    return (result,)
 
 
 @operator("GroupNormalization", since=21, infer=group_type, flops=per_element(8))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -136,6 +137,28 @@ def to_onnx(sig: Applied, opset: int) -> Exported:
         kind: Any = None if schema is None else schema.attributes[name].type
         node.attribute.append(helper.make_attribute(name, value, attr_type=kind and int(kind)))
     return Exported(node, dict(sorted(constants.items())))
+
+
+def conforms(sig: Applied, opset: int) -> bool:
+    """Whether the operands' number and element types are those that the operator has in this opset.
+
+    Of operators that onnx has no schema of (com.microsoft), as far as is known.
+    """
+    op: Operator = sig.op
+    if not defs.has(op.name, opset, op.domain):
+        return bool(op.domain)
+    least, allowed = _operand_types(op.name, opset, op.domain)
+    types: Sequence[TensorType | None] = sig.inputs
+    given = zip(types, [*allowed, *[allowed[-1]] * len(types)], strict=False) if allowed else ()
+    constants = len([i for i, since in op.inputs_as_attrs.values() if opset >= since])
+    return len(types) + constants >= least and all(t is None or f"tensor({t.dtype})" in names for t, names in given)
+
+
+@cache
+def _operand_types(name: str, opset: int, domain: str) -> tuple[int, list[frozenset[str]]]:
+    """Return the least number of inputs, and the type strings that each may have."""
+    schema: Any = defs.get_schema(name, opset, domain)
+    return schema.min_input, [frozenset(i.types) for i in schema.inputs]
 
 
 def _as_input(name: str, value: Any, inputs: Sequence[TensorType]) -> NDArray[Any]:

@@ -120,12 +120,18 @@ def operator(
             tidied = {k: v if k in taken_from_inputs else tidy(k, v, defaults[k]) for k, v in attrs.items()}
             return normalize(tidied, types) if normalize else tidied
 
+        def infer_sizes(types: Types, attrs: Attrs) -> tuple[TensorType, ...]:
+            outputs = infer(types, attrs)
+            if negative := [t for t in outputs if any(isinstance(d, int) and d < 0 for d in t.shape or ())]:
+                raise TypeInferenceError(f"expected sizes of 0 or more from {name}, found {negative[0]}")
+            return outputs
+
         OPERATORS[domain, name] = Operator(
             domain,
             name,
             since,
             None if types_only else body,
-            infer,
+            infer_sizes,
             complete,
             export or keep_attrs,
             flops or one_per_element,

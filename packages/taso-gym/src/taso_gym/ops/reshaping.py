@@ -24,6 +24,7 @@ def missing_dim(whole: Shape, known: Shape) -> Dim:
             rest.remove(dim)
         else:
             left.append(dim)
+    expect(product(rest) != 0, "no size of 0 beside a -1", known)
     return floor_div(product(left), product(rest))
 
 
