@@ -10,7 +10,7 @@ from onnx import FunctionProto, ModelProto, NodeProto
 from onnx.reference import ReferenceEvaluator
 
 from taso_gym.errors import ModelError
-from taso_gym.graph import Graph, producer_of, value_of
+from taso_gym.graph import Graph, Node, producer_of, value_of
 from taso_gym.ops.evaluate import evaluate
 from taso_gym.ops.floating import NUMPY
 from taso_gym.ops.modules import ArrayModule
@@ -49,7 +49,7 @@ def run_graph(
             arrays = [_plain(v, xp) for v in operands]
             results = run_opaque(node.sig.op, arrays, graph.info.opsets, functions_of(graph.info.template))
         else:
-            results = evaluate(node.sig.op, dict(node.sig.attrs), operands, xp, dims)
+            results = _run_body(node, operands, xp, dims)
         known.update({value_of(node_id, i): r for i, r in enumerate(results)})
         for value in node.inputs:
             if value is not None and value not in feeds:
@@ -57,6 +57,16 @@ def run_graph(
                 if not uses_left[value]:
                     known.pop(value, None)
     return [_operand(graph, known, v) for v in wanted]
+
+
+def _run_body(
+    node: Node, operands: Sequence[Value], xp: ArrayModule, dims: Mapping[str, int] | None
+) -> Sequence[Value]:
+    assert not isinstance(node.sig.op, OpaqueOperator)
+    try:
+        return evaluate(node.sig.op, dict(node.sig.attrs), operands, xp, dims)
+    except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+        raise ModelError(f"expected operands that {node.sig} can be computed on, found others: {error}") from error
 
 
 def _plain(value: Value, xp: ArrayModule) -> Value:

@@ -1,0 +1,116 @@
+"""How far two values are apart, in units of their magnitude."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+Value = Any
+"""A NumPy array, a list of them (a sequence), or None (an empty optional)."""
+
+TOLERANCE = {"float64": 1e-9, "float32": 1e-4, "float16": 1e-2, "bfloat16": 5e-2}
+"""Largest error that counts as rounding, relative to the largest finite magnitude of the output.
+
+Sums of thousands of terms in another order differ by a few hundred units in the last place in float32 (1e-4 is 840 of
+them; measured on rewritten networks: at most 4e-6). Half-precision results are rounded after every operator: 10 units.
+All other types are compared exactly.
+"""
+
+
+class Difference(NamedTuple):
+    """How a value differs from the one that it should be.
+
+    Attributes:
+        relative: largest absolute error, divided by the largest finite magnitude of the expected value (by 1 where
+            that is 0); infinite where the two can't be compared or differ in what isn't finite.
+        absolute: largest absolute error.
+        tolerance: the largest relative error that counts as rounding.
+        note: what is wrong, where a number doesn't say it.
+    """
+
+    relative: float
+    absolute: float
+    tolerance: float
+    note: str = ""
+
+    @property
+    def ok(self) -> bool:
+        """Whether the error is within the tolerance."""
+        return self.relative <= self.tolerance
+
+
+EQUAL = Difference(0.0, 0.0, 0.0)
+
+
+def compare(expected: Value, found: Value, tolerance: float | None = None) -> Difference:
+    """Return the difference of two values.
+
+    Args:
+        expected: the right value.
+        found: the other.
+        tolerance: for floating-point types; by default that of `TOLERANCE`.
+    """
+    if isinstance(expected, list) or isinstance(found, list):
+        return _compare_lists(expected, found, tolerance)
+    if expected is None or found is None:
+        return EQUAL if found is expected else _incomparable(f"expected {_kind(expected)}, found {_kind(found)}")
+    a, b = np.asarray(expected), np.asarray(found)
+    if a.dtype != b.dtype or a.shape != b.shape:
+        return _incomparable(f"expected {_array_kind(a)}, found {_array_kind(b)}")
+    if a.dtype.name not in TOLERANCE:
+        return _compare_exactly(a, b)
+    allowed = TOLERANCE[a.dtype.name] if tolerance is None else tolerance
+    return compare_floats(a.astype(np.float64), b.astype(np.float64), allowed)
+
+
+def compare_floats(a: NDArray[np.float64], b: NDArray[np.float64], tolerance: float) -> Difference:
+    """Return the difference of float64 arrays of one shape; what isn't finite must be the same at the same place."""
+    finite = np.isfinite(a)
+    if not np.array_equal(np.where(finite, 0, a), np.where(np.isfinite(b), 0, b), equal_nan=True):
+        count = int((finite != np.isfinite(b)).sum())
+        return _incomparable(f"{count} elements are finite in one only" if count else "infinities or NaN differ")
+    scale = float(np.abs(a[finite]).max(initial=0.0))
+    error = float(np.abs(a[finite] - b[finite]).max(initial=0.0))
+    return Difference(error / (scale or 1.0), error, tolerance)
+
+
+def _compare_exactly(a: NDArray[Any], b: NDArray[Any]) -> Difference:
+    different = a != b
+    if not different.any():
+        return EQUAL
+    note = f"{int(different.sum())} of {a.size} elements differ"
+    if a.dtype.kind not in "iu":
+        return _incomparable(note)
+    error = float(np.abs(a.astype(np.float64) - b.astype(np.float64)).max())
+    scale = float(np.abs(a.astype(np.float64)).max())
+    return Difference(error / (scale or 1.0), error, 0.0, note)
+
+
+def _compare_lists(expected: Value, found: Value, tolerance: float | None) -> Difference:
+    if not (isinstance(expected, list) and isinstance(found, list)):
+        return _incomparable(f"expected {_kind(expected)}, found {_kind(found)}")
+    a, b = cast(list[Value], expected), cast(list[Value], found)
+    if len(a) != len(b):
+        return _incomparable(f"expected a sequence of {len(a)}, found one of {len(b)}")
+    return worst([compare(x, y, tolerance) for x, y in zip(a, b, strict=True)])
+
+
+def worst(differences: Sequence[Difference]) -> Difference:
+    """Return the difference that exceeds its tolerance most; none are equal."""
+    return max(differences, key=lambda d: (not d.ok, d.relative, d.absolute), default=EQUAL)
+
+
+def _incomparable(note: str) -> Difference:
+    return Difference(math.inf, math.inf, 0.0, note)
+
+
+def _kind(value: Value) -> str:
+    return "nothing" if value is None else "a sequence" if isinstance(value, list) else _array_kind(value)
+
+
+def _array_kind(value: NDArray[Any]) -> str:
+    return f"{value.dtype}{list(value.shape)}"

@@ -1,0 +1,83 @@
+"""Running models in onnxruntime, with values of every element type."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+from onnx import helper
+
+from taso_gym.cost.runtime import require
+from taso_gym.equivalence.compare import Value
+from taso_gym.tensor import dtype_name, numpy_dtype
+
+Feeds = Mapping[str, Value]
+PLAIN_KINDS = "fiubOU"
+"""Kinds of NumPy types that onnxruntime takes as they are; bfloat16 and the small types aren't among them."""
+
+
+def run_model(model: Path | bytes, feeds: Sequence[Feeds]) -> list[list[Value] | str]:
+    """Run a model at the default optimisation level, once for each set of inputs.
+
+    Args:
+        model: a file or the content of one.
+        feeds: values by the names of inputs; those that the model doesn't have are ignored.
+
+    Returns:
+        For each, the outputs in order, or onnxruntime's message where it failed.
+
+    Raises:
+        MissingPackageError: onnxruntime isn't installed.
+    """
+    ort = require("onnxruntime")
+    options = ort.SessionOptions()
+    options.log_severity_level = 4  # what is wrong comes as an exception, too
+    try:
+        content = str(model) if isinstance(model, Path) else model
+        session = ort.InferenceSession(content, options, providers=["CPUExecutionProvider"])
+    except Exception as error:  # onnxruntime's exceptions share no base class
+        return [_one_line(error)] * len(feeds)
+    return [_run(ort, session, feed) for feed in feeds]
+
+
+def _run(ort: Any, session: Any, feeds: Feeds) -> list[Value] | str:
+    names = {i.name for i in session.get_inputs()}
+    given = {name: value for name, value in feeds.items() if name in names}
+    types = [o.type for o in session.get_outputs()]
+    try:
+        if all(map(_is_plain, given.values())) and not any("bfloat16" in t or "float8" in t for t in types):
+            return session.run(None, given)
+        placed = {name: _ort_value(ort, value) for name, value in given.items()}
+        return [_numpy_value(v) for v in session.run_with_ort_values(None, placed)]
+    except Exception as error:  # onnxruntime's exceptions share no base class
+        return _one_line(error)
+
+
+def _is_plain(value: Value) -> bool:
+    if isinstance(value, list):
+        return all(map(_is_plain, cast(list[Value], value)))
+    return value is None or value.dtype.kind in PLAIN_KINDS
+
+
+def _ort_value(ort: Any, value: Value) -> Any:
+    if _is_plain(value):
+        return ort.OrtValue.ortvalue_from_numpy(value)
+    bits: Value = np.ascontiguousarray(value).view(f"u{value.dtype.itemsize}").reshape(value.shape)
+    return ort.OrtValue.ortvalue_from_numpy_with_onnx_type(bits, helper.np_dtype_to_tensor_dtype(value.dtype))
+
+
+def _numpy_value(value: Any) -> Value:
+    """Return an output; onnxruntime doesn't convert the types that NumPy lacks, so their bytes are copied."""
+    dtype = numpy_dtype(dtype_name(value.element_type()))
+    if dtype.kind in PLAIN_KINDS:
+        return value.numpy()
+    shape: list[int] = value.shape()
+    data = ctypes.string_at(value.data_ptr(), int(np.prod(shape)) * dtype.itemsize)
+    return np.frombuffer(data, dtype).reshape(shape)
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())

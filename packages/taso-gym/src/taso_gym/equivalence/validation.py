@@ -1,0 +1,229 @@
+"""Whether two models compute the same, on random inputs, in onnxruntime."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from math import nan
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from onnx import ModelProto
+
+from taso_gym.equivalence.child import run_in_child
+from taso_gym.equivalence.compare import Difference, Value, compare, compare_floats, worst
+from taso_gym.equivalence.draw import ROUNDS, bind_sizes, draw, input_kinds
+from taso_gym.equivalence.report import OutputReport, Report
+from taso_gym.equivalence.runtime import Feeds, run_model
+from taso_gym.errors import EquivalenceError, ModelError, OptionError
+from taso_gym.graph import Graph
+from taso_gym.onnx_io import from_model, load, save, to_model
+from taso_gym.onnx_io.reference import run_graph
+from taso_gym.ops.floating import FLOAT64
+from taso_gym.tensor import TensorType, ValueType
+
+REFERENCE_BYTES = 200_000_000
+"""Models with at most so many bytes of weights are run in float64, too."""
+CHILD_BYTES = 500_000_000
+"""Models with more bytes of weights run in a process of their own, one at a time."""
+NOT_WORSE = 4.0
+"""The second model only rounds differently if its error against float64 is at most so many times the first's."""
+CREDIBLE = 100.0
+"""A reference is believed if the first model is within so many tolerances of it."""
+
+
+class Draw(NamedTuple):
+    """Inputs that the first model ran on, and what it gave.
+
+    Attributes:
+        sizes: values of the dimension symbols.
+        feeds: inputs by name.
+        outputs: of the first model, in order.
+    """
+
+    sizes: Mapping[str, int]
+    feeds: Feeds
+    outputs: list[Value]
+
+
+def validate(
+    a: Graph | ModelProto | str | Path,
+    b: Graph | ModelProto | str | Path,
+    *,
+    inputs: Sequence[Feeds] | None = None,
+    draws: int = 3,
+    seed: int = 0,
+    tolerance: float | None = None,
+) -> Report:
+    """Compare two models on inputs drawn for their types and, for open dimensions, of several sizes.
+
+    Both run in onnxruntime at its default optimisation level. Floating-point outputs may differ by a part of their
+    largest magnitude (`taso_gym.equivalence.compare.TOLERANCE`), all others not at all. Where the weights take at
+    most 200 MB, the first model is also computed in float64: that tells rounding from an error.
+
+    Args:
+        a: a graph, model or file: the one that is right.
+        b: another one with the same inputs and outputs.
+        inputs: values by input name, one mapping for each draw, instead of random ones.
+        draws: how often random inputs are drawn.
+        seed: of the draws.
+        tolerance: for floating-point outputs, instead of the one of their type.
+
+    Raises:
+        OptionError: fewer than one draw, or no inputs.
+        EquivalenceError: inputs or outputs don't have the same names and types, or ``a`` runs on none of the inputs.
+        ModelError: a model can't be read.
+        MissingPackageError: onnxruntime isn't installed.
+    """
+    if draws < 1 or inputs == []:
+        raise OptionError(f"expected at least one draw, found {draws if inputs is None else 0}")
+    with ExitStack() as stack:
+        first, second = (_subject(model, stack) for model in (a, b))
+        _expect_one_interface(first.graph, second.graph)
+        drawn = _given(first, inputs) if inputs is not None else _drawn(first, draws, seed)
+        found = second.run([d.feeds for d in drawn])
+    labels = tuple(" ".join(f"{k}={v}" for k, v in sorted(d.sizes.items())) for d in drawn)
+    outputs: list[list[Value]] = []
+    for result in found:
+        if isinstance(result, str):
+            return Report((), labels, "float32 only: there is nothing to compare", result)
+        outputs.append(result)
+    return _report(first, drawn, outputs, labels, tolerance)
+
+
+@dataclass(frozen=True)
+class _Subject:
+    """A model as a graph and as something to run."""
+
+    graph: Graph
+    content: Path | bytes
+    weight_bytes: int
+
+    def run(self, feeds: Sequence[Feeds]) -> list[list[Value] | str]:
+        if isinstance(self.content, Path) and self.weight_bytes > CHILD_BYTES:
+            return run_in_child(self.content, feeds)
+        return run_model(self.content, feeds)
+
+
+def _subject(model: Graph | ModelProto | str | Path, stack: ExitStack) -> _Subject:
+    if isinstance(model, str | Path):
+        graph = load(model)
+        return _Subject(graph, Path(model), _weight_bytes(graph))
+    graph = from_model(model) if isinstance(model, ModelProto) else model
+    size = _weight_bytes(graph)
+    if size > CHILD_BYTES:
+        path = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="taso-gym-"))) / "model.onnx"
+        save(graph, path)
+        return _Subject(graph, path, size)
+    return _Subject(graph, (model if isinstance(model, ModelProto) else to_model(graph)).SerializeToString(), size)
+
+
+def _weight_bytes(graph: Graph) -> int:
+    types = [leaf.type for value, leaf in graph.leaves.items() if leaf.weight and value in graph.uses]
+    return sum(t.size_bytes for t in types if isinstance(t, TensorType))
+
+
+def _expect_one_interface(a: Graph, b: Graph) -> None:
+    def interface(graph: Graph) -> tuple[dict[str, str], list[tuple[str, str]]]:
+        outputs = zip(graph.info.output_names, graph.outputs, strict=True)
+        return (
+            {kind.name: _dtype(kind.type) for kind in input_kinds(graph)},
+            [(name, _dtype(graph.type_of(v))) for name, v in outputs],
+        )
+
+    for what, x, y in zip(("inputs", "outputs"), interface(a), interface(b), strict=True):
+        if x != y:
+            raise EquivalenceError(f"expected models with the same {what}, found {x} and {y}")
+
+
+def _dtype(type_: ValueType) -> str:
+    return type_.dtype if isinstance(type_, TensorType) else "other"
+
+
+def _given(subject: _Subject, inputs: Sequence[Feeds]) -> list[Draw]:
+    results = subject.run(inputs)
+    for result in results:
+        if isinstance(result, str):
+            raise EquivalenceError(f"expected the first model to run on the given inputs, found: {result}")
+    return [Draw({}, feeds, result) for feeds, result in zip(inputs, results, strict=True) if isinstance(result, list)]
+
+
+def _drawn(subject: _Subject, draws: int, seed: int) -> list[Draw]:
+    """Draw inputs of ever tamer kinds until the model runs on some."""
+    kinds = input_kinds(subject.graph)
+    message = "it was never run"
+    for number, plans in enumerate(ROUNDS):
+        rng = np.random.default_rng((seed, number))
+        sizes, feeds = list[Mapping[str, int]](), list[Feeds]()
+        for i in range(draws):
+            plan = plans[i % len(plans)]
+            sizes.append(bind_sizes([k.type for k in kinds], plan, {} if i else subject.graph.info.dims))
+            feeds.append({k.name: draw(k, sizes[-1], rng, binary=plan.binary) for k in kinds})
+        results = subject.run(feeds)
+        good = [Draw(s, f, r) for s, f, r in zip(sizes, feeds, results, strict=True) if isinstance(r, list)]
+        if good:
+            return good
+        message = next((r for r in results if isinstance(r, str)), message)
+    raise EquivalenceError(
+        f"expected inputs that the first model runs on, found none among {draws * len(ROUNDS)} drawn ones (give some "
+        f"with inputs=): {message}"
+    )
+
+
+def _report(
+    first: _Subject,
+    drawn: Sequence[Draw],
+    found: Sequence[list[Value]],
+    labels: tuple[str, ...],
+    tolerance: float | None,
+) -> Report:
+    names = first.graph.info.output_names
+    differences = [
+        [compare(x, y, tolerance) for x, y in zip(d.outputs, outputs, strict=True)]
+        for d, outputs in zip(drawn, found, strict=True)
+    ]
+    suspects = [i for i, listed in enumerate(differences) if not all(d.ok for d in listed)]
+    references, basis = _references(first, drawn, suspects or [0])
+    reports: list[OutputReport] = []
+    for k, name in enumerate(names):
+        errors = {i: (_error(r[k], drawn[i].outputs[k]), _error(r[k], found[i][k])) for i, r in references.items()}
+        column = [listed[k] for listed in differences]
+        bad = [i for i, d in enumerate(column) if not d.ok]
+        is_rounding = bool(bad) and all(i in errors and _only_rounds(column[i], *errors[i]) for i in bad)
+        shown = errors.get(bad[0] if bad else next(iter(errors), 0))
+        reports.append(OutputReport(name, worst(column), shown, is_rounding))
+    return Report(tuple(reports), labels, basis)
+
+
+def _only_rounds(difference: Difference, first: float, second: float) -> bool:
+    credible = difference.tolerance > 0 and first <= CREDIBLE * difference.tolerance
+    return credible and second <= max(NOT_WORSE * first, difference.tolerance)
+
+
+def _error(reference: Value, found: Value) -> float:
+    """Return the relative error of an output against the float64 reference; NaN where it has none."""
+    if isinstance(found, list) or found is None or isinstance(reference, list) or reference is None:
+        return nan
+    if reference.shape != found.shape or reference.dtype != np.float64:
+        return nan
+    return compare_floats(reference, found.astype(np.float64), 0.0).relative
+
+
+def _references(first: _Subject, drawn: Sequence[Draw], wanted: Sequence[int]) -> tuple[dict[int, list[Value]], str]:
+    """Return the outputs of some draws computed in float64, and what the comparison rests on."""
+    if first.weight_bytes > REFERENCE_BYTES:
+        return {}, f"float32 only: weights of {first.weight_bytes} bytes"
+    graph = first.graph
+    by_name = {graph.leaves[v].name: v for v in graph.info.inputs}
+    references: dict[int, list[Value]] = {}
+    try:
+        for i in wanted:
+            feeds = {by_name[name]: value for name, value in drawn[i].feeds.items() if name in by_name}
+            values = run_graph(graph, feeds, graph.outputs, FLOAT64, drawn[i].sizes)
+            references[i] = [FLOAT64.to_numpy(v) if isinstance(v, np.ndarray) else v for v in values]
+    except ModelError as error:
+        return {}, f"float32 only: {error}"
+    return references, "float64 reference"
