@@ -275,3 +275,22 @@ def test_gymnasium_makes_it_with_its_wrappers():
     env.reset(seed=0)
     assert env.get_wrapper_attr("action_masks")().any()
     assert env.step(env.unwrapped.sample_valid(np.random.default_rng(0)))[4]["invalid_action"] == np.False_
+
+
+@pytest.mark.slow
+def test_a_hundred_thousand_actions_of_any_kind_leave_it_whole():
+    env = tiny_env()
+    env.reset(seed=0)
+    rng = np.random.default_rng(0)
+    env.action_space.seed(0)
+    wrong = illegal_actions(env.layout.xfers, env.layout.locations)
+    for number in range(100_000):
+        kind = number % 3
+        action = env.sample_valid(rng) if kind == 0 else env.action_space.sample()
+        observation, reward, terminated, truncated, info = env.step(wrong[number % len(wrong)] if kind == 2 else action)
+        assert np.isfinite(reward) and (kind or not info["invalid_action"]) and (kind < 2 or info["invalid_action"])
+        if number % 2_000 == 0:
+            assert observation in env.observation_space
+            check_state(env.state)
+        if terminated or truncated:
+            env.reset()

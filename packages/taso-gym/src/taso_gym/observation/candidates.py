@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import chain
+from itertools import chain, compress
+from operator import is_not
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,10 +24,10 @@ class CandidateRows:
     """
 
     def __init__(self, layout: Layout, matches: Sequence[tuple[Match, ...]], row_of: Mapping[int, int]) -> None:
-        """Lay out all matches of a state; ``row_of`` is `GraphRows.nodes`."""
+        """Lay out all matches of a state; ``row_of`` is `GraphRows.row_of`."""
         self._layout = layout
         self._blocks: list[Block | None] = [None] * len(matches)
-        self._lengths = np.zeros(len(matches), np.intp)
+        self._lengths = np.zeros(len(matches), np.int32)
         self._enter(dict(enumerate(matches)), row_of)
 
     def copy(self) -> CandidateRows:
@@ -40,9 +41,8 @@ class CandidateRows:
         self, old: Sequence[tuple[Match, ...]], new: Sequence[tuple[Match, ...]], row_of: Mapping[int, int]
     ) -> None:
         """Go from the matches of one state to those of its child; an unchanged rule has the same tuple in both."""
-        rows = enumerate(zip(old, new, strict=True))
-        changed = {i: after for i, (before, after) in rows if before is not after and before != after}
-        self._enter(changed, row_of)
+        others = compress(range(len(new)), map(is_not, old, new))
+        self._enter({rule: new[rule] for rule in others if old[rule] != new[rule]}, row_of)
 
     def write(self, out: NDArray[np.int32]) -> None:
         """Fill ``matches`` (M, 2 + P): the candidates in canonical order, then rows of -1."""
@@ -88,4 +88,4 @@ class CandidateRows:
         if self.total > most:
             lengths = np.diff(np.minimum(np.cumsum(lengths), most), prepend=0)
             self.total = most
-        self.counts = np.append(lengths, 1)
+        self.counts = np.append(lengths, np.int32(1))

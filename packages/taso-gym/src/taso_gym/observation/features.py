@@ -149,7 +149,7 @@ class FeatureTable:
         self._numbers[key] = number
         return number
 
-    def take(self, numbers: NDArray[np.intp], out: NDArray[np.float32] | None = None) -> NDArray[np.float32]:
+    def take(self, numbers: NDArray[np.int32], out: NDArray[np.float32] | None = None) -> NDArray[np.float32]:
         """Return the rows of these numbers as a fresh array, or write them to ``out``."""
         return self._rows.take(numbers, axis=0, out=out, mode="clip")
 

@@ -32,7 +32,7 @@ class Observer:
         """
         self.layout, self.state, self._features = layout, state, features
         self._graph = GraphRows(state.graph, features, layout.max_nodes, layout.max_edges)
-        self._candidates = CandidateRows(layout, state.matches, self._graph.nodes.of)
+        self._candidates = CandidateRows(layout, state.matches, self._graph.row_of)
         self._shared = False
 
     def fork(self) -> Observer:
@@ -48,17 +48,17 @@ class Observer:
         if self._shared:
             self._graph, self._candidates, self._shared = self._graph.copy(), self._candidates.copy(), False
         self._graph.patch(self.state.graph, child.graph, child.edit)
-        self._candidates.patch(self.state.matches, child.matches, self._graph.nodes.of)
+        self._candidates.patch(self.state.matches, child.matches, self._graph.row_of)
         self.state = child
 
     def jump(self, state: RewriteState) -> None:
         """Go to any state of the same start graph and rules, laying it out anew."""
         self._graph = GraphRows(state.graph, self._features, self.layout.max_nodes, self.layout.max_edges)
-        self._candidates = CandidateRows(self.layout, state.matches, self._graph.nodes.of)
+        self._candidates = CandidateRows(self.layout, state.matches, self._graph.row_of)
         self.state, self._shared = state, False
 
     @property
-    def counts(self) -> NDArray[np.intp]:
+    def counts(self) -> NDArray[np.int32]:
         """Legal locations of each rule and of NO-OP, (N + 1,); don't write to it."""
         return self._candidates.counts
 
@@ -73,7 +73,7 @@ class Observer:
 
     def row_of(self, node_id: int) -> int:
         """Return the row of an operator or graph input."""
-        return self._graph.nodes.of[node_id]
+        return self._graph.row_of[node_id]
 
     def observe(self, step_fraction: float, out: Observation | None = None) -> Observation:
         """Return the observation as fresh arrays, or write it to ``out`` (arrays of the space's shapes and types).
