@@ -16,8 +16,8 @@ import numpy as np
 from taso_gym.errors import OptionError
 from taso_gym.rules.state import Match, RewriteState
 
-KEPT_STATES = 512
-"""States of the tree that stay in memory; the others are rebuilt from their nearest kept ancestor."""
+KEPT_STATES = 2048
+"""States of the tree that stay in memory, those used last; the others are rebuilt from their nearest kept ancestor."""
 
 
 class Searcher(ABC):
@@ -55,24 +55,31 @@ class Searcher(ABC):
 
     def state(self, index: int) -> RewriteState:
         """Return a state of the tree, rebuilt if it isn't kept."""
-        path: list[Match] = []
-        while index and index not in self._states:
-            parent, match = self._tree[index]
-            path.append(match)
-            index = parent
-        state = self._states[index] if index else self._start
-        for match in reversed(path):
-            state = state.apply(match)
+        if not index:
+            return self._start
+        if index in self._states:
+            self._states.move_to_end(index)
+            return self._states[index]
+        missing = [index]
+        while (parent := self._tree[missing[-1]][0]) and parent not in self._states:
+            missing.append(parent)
+        state = self._states.get(parent, self._start)
+        for step in reversed(missing):
+            state = state.apply(self._tree[step][1])
+        self._keep(index, state)
         return state
+
+    def _keep(self, index: int, state: RewriteState) -> None:
+        self._states[index] = state
+        if len(self._states) > KEPT_STATES:
+            self._states.popitem(last=False)
 
     def add(self, parent: int, match: Match) -> tuple[int, RewriteState]:
         """Apply a match to a state of the tree; return the new state with its index and remember the best."""
         state = self.state(parent).apply(match)
         self._tree.append((parent, match))
         index = len(self._tree) - 1
-        self._states[index] = state
-        if len(self._states) > KEPT_STATES:
-            self._states.popitem(last=False)
+        self._keep(index, state)
         if state.cost.time_ps < self.best_ps:
             self.best, self.best_ps = index, state.cost.time_ps
         return index, state
