@@ -8,8 +8,8 @@ from typing import Any, NamedTuple, TypeVar
 from taso_gym.graph import Weight
 from taso_gym.rules.conditions import Binding, evaluate, truth
 from taso_gym.rules.functions import Operand, Undefined
-from taso_gym.rules.pattern import Pattern
-from taso_gym.rules.rule import Expr, Rest, Rule
+from taso_gym.rules.pattern import Pattern, calls_of
+from taso_gym.rules.rule import Constant, Expr, Rest, Rule
 from taso_gym.signature import Signature
 from taso_gym.tensor import FLOATS, TensorType
 
@@ -123,26 +123,27 @@ class Binder:
 
 def value_variables(rule: Rule) -> frozenset[str]:
     """Return the tensor variables whose values, not only types, a rule asks for."""
-    exprs = [*rule.conditions, *_expressions(rule.lhs), *_expressions(rule.rhs)]
-    return frozenset().union(*map(_valued, exprs))
-
-
-def _expressions(part: object) -> list[Expr]:
-    """Return the expressions inside terms, which are nested tuples and dataclasses."""
-    if isinstance(part, Expr):
-        return [part]
-    items: Sequence[object] = part if isinstance(part, tuple) else tuple(getattr(part, "__dict__", {}).values())
-    return [expr for item in items for expr in _expressions(item)]
+    attrs = [expr for call in calls_of((*rule.lhs, *rule.rhs)) for _, expr in call.attrs]
+    literals = [arg.value for call in calls_of(rule.rhs) for arg in call.args if isinstance(arg, Constant)]
+    return frozenset[str]().union(*map(_valued, (*rule.conditions, *attrs, *literals)))
 
 
 def _valued(expr: Expr) -> frozenset[str]:
-    own = frozenset([str(expr.args[0].value)]) if expr.kind == "call" and expr.value == "value" else frozenset[str]()
-    return own.union(*map(_valued, expr.args))
+    if expr.kind == "call" and expr.value == "value":
+        return frozenset([str(expr.args[0].value)])
+    return frozenset[str]().union(*map(_valued, expr.args)) if expr.args else frozenset()
 
 
 def asks_for_values(expr: Expr) -> bool:
     """Whether an expression reads a weight."""
     return bool(_valued(expr))
+
+
+def free_names(expr: Expr) -> frozenset[str]:
+    """Return the variables of an expression."""
+    if expr.kind == "name":
+        return frozenset([str(expr.value)] if expr.value != "opset" else [])
+    return frozenset[str]().union(*map(free_names, expr.args)) if expr.args else frozenset()
 
 
 def is_closed(expr: Expr) -> bool:

@@ -8,8 +8,8 @@ from functools import lru_cache
 
 from taso_gym.graph import Graph, Node, Weight
 from taso_gym.rules.binding import Binder, asks_for_values, value_variables
-from taso_gym.rules.labels import Labels
-from taso_gym.rules.pattern import Pattern, operator_named
+from taso_gym.rules.labels import Labels, conditions_on_types
+from taso_gym.rules.pattern import operator_named
 from taso_gym.rules.plan import Planner, Search
 from taso_gym.rules.rule import Rule
 from taso_gym.rules.ruleset import RuleSet, operators_of
@@ -37,20 +37,14 @@ class Variant:
     Attributes:
         rule: number of the rule in its set.
         number: number of the order among the rule's; what `Match.variant` says.
-        pattern: the pattern to search for.
     """
 
-    def __init__(
-        self, rule: int, number: int, source: Rule, pattern: Pattern, opsets: Mapping[str, int], most: Most
-    ) -> None:
-        """Make the variant ready for graphs of these opsets; ``most`` learns of its templates."""
-        self.rule, self.number, self.pattern = rule, number, pattern
-        binder = Binder(pattern)
-        conditions = tuple(sorted(source.conditions, key=asks_for_values))
-        self._source = Source(source, pattern, binder, conditions, opsets)
-        self._row = binder.row
-        names = value_variables(source)
-        self._valued = tuple([(p.name, p.node, p.index) for p in binder.places if p.name in names])
+    def __init__(self, rule: int, number: int, source: Source, valued: frozenset[str], most: Most) -> None:
+        """Hold what templates are made from; ``valued`` are the variables whose values matter to them."""
+        self.rule, self.number = rule, number
+        self._source = source
+        self._row = source.binder.row
+        self._valued = [(p.name, p.node, p.index) for p in source.binder.places if p.name in valued]
         self._most = most
         self._templates: dict[tuple[object, ...], Template | None] = {}
 
@@ -102,11 +96,14 @@ class CompiledRules:
         for number, rule in enumerate(rules):
             if not _available(rule, opsets):
                 continue
+            conditions, valued = conditions_on_types(rule), value_variables(rule)
+            ordered = tuple(sorted(rule.conditions, key=asks_for_values))
             for order, pattern in enumerate(variants_of(rule)):
-                planner = Planner(pattern, rule.conditions, labels, len(self.variants))
+                planner = Planner(pattern, conditions, labels, len(self.variants))
                 searches = [Search(planner, i) for i in range(len(pattern.nodes))]
                 roots = {root.node for root in pattern.roots}
-                self.variants.append(Variant(number, order, rule, pattern, opsets, self.most))
+                source = Source(rule, pattern, Binder(pattern), ordered, opsets)
+                self.variants.append(Variant(number, order, source, valued, self.most))
                 anywhere += searches
                 within += [search for i, search in enumerate(searches) if i not in roots]
                 once.append(searches[planner.best])

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 from taso_gym.errors import TypeInferenceError
 from taso_gym.ops import Operator
-from taso_gym.rules.binding import Binder, asks_for_values, is_closed
+from taso_gym.rules.binding import Binder, asks_for_values, free_names, is_closed
 from taso_gym.rules.conditions import Binding, evaluate, holds
 from taso_gym.rules.pattern import Operand, Pattern, PatternNode, bound_names, is_all
-from taso_gym.rules.rule import Absent, Expr, Rest, Var
+from taso_gym.rules.rule import Absent, Expr, Rest, Rule, Var
 from taso_gym.signature import Signature
 
 
@@ -75,7 +75,16 @@ def _has_operands(node: PatternNode, sig: Signature) -> bool:
     return absent[: len(head)] == head and absent[end:] == tail and not any(absent[len(head) : end])
 
 
-def label_of(pattern: Pattern, number: int, conditions: tuple[Expr, ...]) -> Label:
+Conditions = Sequence[tuple[Expr, frozenset[str]]]
+"""Conditions with their variables."""
+
+
+def conditions_on_types(rule: Rule) -> Conditions:
+    """Return the conditions of a rule that don't read weights."""
+    return [(condition, free_names(condition)) for condition in rule.conditions if not asks_for_values(condition)]
+
+
+def label_of(pattern: Pattern, number: int, conditions: Conditions) -> Label:
     """Return the label of a pattern node; ``conditions`` are the rule's."""
     node = pattern.nodes[number]
     names: dict[str, str] = {}
@@ -87,12 +96,14 @@ def label_of(pattern: Pattern, number: int, conditions: tuple[Expr, ...]) -> Lab
             names.setdefault(name, f"{attr}.{i}")
     if node.others:
         names[node.others] = "**"
-    attrs = tuple((name, _own(expr, names) or Expr("name", f"{name}.free")) for name, expr in node.attrs)
-    operands = tuple(_placeholder(operand, i, names) for i, operand in enumerate(node.operands))
+    attrs = tuple(
+        [(name, _own(expr, free_names(expr), names) or Expr("name", f"{name}.free")) for name, expr in node.attrs]
+    )
+    operands = tuple([_placeholder(operand, i, names) for i, operand in enumerate(node.operands)])
     alone = PatternNode(node.op, operands, attrs, node.others and "**", node.held)
-    own = [_own(condition, names) for condition in conditions if not asks_for_values(condition)]
+    own = [_own(condition, free, names) for condition, free in conditions]
     root = any(root.node == number for root in pattern.roots)
-    return Label(Pattern((alone,), ()), tuple(c for c in own if c is not None), root)
+    return Label(Pattern((alone,), ()), tuple([c for c in own if c is not None]), root)
 
 
 def _placeholder(operand: Operand, position: int, names: Mapping[str, str]) -> Operand:
@@ -104,13 +115,15 @@ def _placeholder(operand: Operand, position: int, names: Mapping[str, str]) -> O
     return Var(names[operand.name] if isinstance(operand, Var) else f"{position}")
 
 
-def _own(expr: Expr, names: Mapping[str, str]) -> Expr | None:
+def _own(expr: Expr, free: frozenset[str], names: Mapping[str, str]) -> Expr | None:
     """Return an expression with its variables renamed; None if it has others than these."""
-    args = [_own(arg, names) for arg in expr.args]
-    if None in args or (expr.kind == "name" and expr.value != "opset" and expr.value not in names):
-        return None
-    value = names.get(str(expr.value), expr.value) if expr.kind == "name" else expr.value
-    return replace(expr, value=value, args=tuple(arg for arg in args if arg is not None))
+    return _rename(expr, names) if free.issubset(names) else None
+
+
+def _rename(expr: Expr, names: Mapping[str, str]) -> Expr:
+    if expr.kind == "name":
+        return Expr("name", names.get(str(expr.value), expr.value))
+    return Expr(expr.kind, expr.value, tuple([_rename(arg, names) for arg in expr.args])) if expr.args else expr
 
 
 class Labels(dict[Signature, int]):

@@ -7,13 +7,12 @@ data: tuples that can be printed and compared, and merged by their common beginn
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
-from taso_gym.rules.labels import Labels, label_of
-from taso_gym.rules.pattern import Inner, Literal, Pattern, is_all
-from taso_gym.rules.rule import Expr, Rest, Var
+from taso_gym.rules.labels import Conditions, Labels, label_of
+from taso_gym.rules.pattern import Inner, Literal, Pattern
+from taso_gym.rules.rule import Rest, Var
 
 IN, USE, VAR, EQ, SAME, EDGE, EDGES, NE, LT, LITERAL, CLOSED, EMIT = range(12)
 """Instructions; ``r[i]`` is input i of the node in register r, a label is a bit of `Labels`.
@@ -32,24 +31,33 @@ EMIT variant registers     a match: its nodes in pattern order
 """
 
 Instruction = tuple[Any, ...]
-Operand = tuple[int, int]
-"""(pattern node, position)."""
+
+
+class Edge(NamedTuple):
+    """An operand that another pattern node computes.
+
+    Attributes:
+        consumer, position: whose operand it is.
+        at: the input index that it is found at.
+        inner: the producer.
+    """
+
+    consumer: int
+    position: int
+    at: int
+    inner: Inner
 
 
 class Planner:
     """Makes the plans of one pattern."""
 
-    def __init__(self, pattern: Pattern, conditions: tuple[Expr, ...], labels: Labels, variant: int) -> None:
+    def __init__(self, pattern: Pattern, conditions: Conditions, labels: Labels, variant: int) -> None:
         """Plan for ``pattern``, which EMIT calls ``variant``; enter its nodes' labels, ``conditions`` included."""
         self.pattern, self.variant = pattern, variant
         self.bits = [labels.bit(label_of(pattern, i, conditions)) for i in range(len(pattern.nodes))]
-        self.edges = list(pattern.edges())
-        self.singles = [
-            (name, node, position)
-            for name, node, position in pattern.variables()
-            if isinstance(pattern.nodes[node].operands[position], Var)
-        ]
+        self.edges = [Edge(c, p, pattern.nodes[c].index(p), inner) for c, p, inner in pattern.edges()]
         self.above = [self._ancestors(i) for i in range(len(pattern.nodes))]
+        self.closed = [self._closed(i) for i in range(len(pattern.nodes))]
         self.register: dict[int, int] = {}
         self.place: dict[str, tuple[int, int]] = {}
         self.rests: dict[str, tuple[int, int, int]] = {}
@@ -65,9 +73,7 @@ class Planner:
         self.register, self.place, self.rests, self.plan = {}, {}, {}, []
         self._fill(anchor, None)
         while len(self.register) < len(self.pattern.nodes):
-            node, followed, step = min(self._steps(), key=lambda found: found[2][0])
-            self.plan.append(step)
-            self._fill(node, followed)
+            self._fill(*self._step())
         self.plan.append((EMIT, self.variant, tuple([self.register[i] for i in range(len(self.pattern.nodes))])))
         return self.plan
 
@@ -76,37 +82,44 @@ class Planner:
         inner = [o.node for o in self.pattern.nodes[node].operands if isinstance(o, Inner)]
         return frozenset(inner).union(*map(self._ancestors, inner))
 
-    def _steps(self) -> Iterator[tuple[int, Operand, Instruction]]:
-        """Yield the ways to fill the next register: the node, the operand that is followed, the instruction."""
-        nodes = self.pattern.nodes
-        for consumer, position, inner in self.edges:
-            at, output = nodes[consumer].index(position), inner.output or 0
-            operand = consumer, position
-            if consumer in self.register and inner.node not in self.register:
-                yield inner.node, operand, (IN, self.register[consumer], at, output, self.bits[inner.node])
-            if inner.node in self.register and consumer not in self.register:
-                yield consumer, operand, (USE, self.register[inner.node], output, at, self.bits[consumer])
-        for name, node, position in self.singles:
-            if node not in self.register and name in self.place:
-                at = nodes[node].index(position)
-                yield node, (node, position), (VAR, *self.place[name], at, self.bits[node])
+    def _step(self) -> tuple[int, Edge | int]:
+        """Fill the next register by the step with the fewest candidates; return the node and the operand followed."""
+        register, bits = self.register, self.bits
+        for edge in self.edges:
+            if edge.consumer in register and edge.inner.node not in register:
+                node, output = edge.inner.node, edge.inner.output or 0
+                self.plan.append((IN, register[edge.consumer], edge.at, output, bits[node]))
+                return node, edge
+        for edge in self.edges:
+            if edge.inner.node in register and edge.consumer not in register:
+                self.plan.append((USE, register[edge.inner.node], edge.inner.output or 0, edge.at, bits[edge.consumer]))
+                return edge.consumer, edge
+        for name, node, position in self.pattern.variables():
+            if node not in register and name in self.place:
+                at = self.pattern.nodes[node].index(position)
+                self.plan.append((VAR, *self.place[name], at, bits[node]))
+                return node, position
+        raise AssertionError(f"{self.pattern} isn't connected")
 
-    def _fill(self, node: int, followed: Operand | None) -> None:
-        """Give a node the next register and add every test that has become possible."""
+    def _fill(self, node: int, followed: Edge | int | None) -> None:
+        """Give a node the next register and add every test that has become possible.
+
+        Args:
+            node: the pattern node.
+            followed: the edge, or the position of the variable, by which the register is filled.
+        """
         own = self.register[node] = len(self.register)
-        self._test_closed(node, own)
+        if self.closed[node] is not None:
+            self.plan.append((CLOSED, own, *self.closed[node]))
         for other in self.register:
             if other != node and self.pattern.nodes[other].op is self.pattern.nodes[node].op:
                 self._test_distinct(other, node)
         for position, operand in enumerate(self.pattern.nodes[node].operands):
-            if isinstance(operand, Inner):
-                if operand.node in self.register:
-                    self._test_edge(node, position, operand, followed)
-            elif (node, position) != followed:
+            if position != followed:
                 self._test_operand(node, position, operand)
-        for consumer, position, inner in self.edges:
-            if inner.node == node and consumer in self.register:
-                self._test_edge(consumer, position, inner, followed)
+        for edge in self.edges:
+            if node in (edge.consumer, edge.inner.node) and edge.consumer in self.register:
+                self._test_edge(edge, followed)
 
     def _test_distinct(self, a: int, b: int) -> None:
         if a in self.above[b] or b in self.above[a]:
@@ -130,29 +143,26 @@ class Planner:
             if rest != (own, at, tail):
                 self.plan.append((SAME, rest[0], rest[1:], own, (at, tail)))
 
-    def _test_edge(self, consumer: int, position: int, inner: Inner, followed: Operand | None) -> None:
+    def _test_edge(self, edge: Edge, followed: Edge | int | None) -> None:
         """Test an edge between two filled registers, but for the one that has just been followed."""
-        record = self.pattern.nodes[consumer]
-        r, q, at = self.register[consumer], self.register[inner.node], record.index(position)
-        if inner.output is None:
-            self.plan.append((EDGES, r, at, len(record.operands) - 1 - position, q))
-        elif (consumer, position) != followed:
-            self.plan.append((EDGE, r, at, q, inner.output))
+        if edge.inner.node not in self.register:
+            return
+        r, q = self.register[edge.consumer], self.register[edge.inner.node]
+        if edge.inner.output is None:
+            tail = len(self.pattern.nodes[edge.consumer].operands) - 1 - edge.position
+            self.plan.append((EDGES, r, edge.at, tail, q))
+        elif edge is not followed:
+            self.plan.append((EDGE, r, edge.at, q, edge.inner.output))
 
-    def _test_closed(self, node: int, own: int) -> None:
-        """Require that outputs which aren't replaced are used inside the pattern only."""
+    def _closed(self, node: int) -> tuple[tuple[int | None, ...], int] | None:
+        """Return how often each output of a node may be used, if any is used inside the pattern only."""
         roots = [root.output for root in self.pattern.roots if root.node == node]
         if None in roots:
-            return
-        wanted = [inner for _, _, inner in self.edges if inner.node == node]
-        every = sum(map(is_all, wanted))
-        counts = {i.output: every for i in wanted if i.output is not None}
-        for inner in wanted:
-            if inner.output is not None:
-                counts[inner.output] += 1
-        counts |= dict.fromkeys(roots)
-        size = max((o for o in counts if o is not None), default=-1) + 1
-        self.plan.append((CLOSED, own, tuple(counts.get(o, every) for o in range(size)), every))
+            return None
+        wanted = [edge.inner.output for edge in self.edges if edge.inner.node == node]
+        every = wanted.count(None)
+        size = max([-1, *(o for o in (*roots, *wanted) if o is not None)]) + 1
+        return tuple([None if o in roots else every + wanted.count(o) for o in range(size)]), every
 
 
 class Search:

@@ -19,12 +19,12 @@ def variants_of(rule: Rule) -> tuple[Pattern, ...]:
     Two orders are the same if renaming variables turns one rule into the other; roots that a renaming swaps are
     matched in ascending order of their ids only.
     """
-    orders = list(_orders(rule.lhs))
+    orders = _orders(rule.lhs)
     ascending = tuple(_interchangeable(rule, orders))
     seen: set[tuple[str, ...]] = set()
     patterns: list[Pattern] = []
     for lhs in orders:
-        text = _text(rule, lhs, rule.rhs, loose=False)
+        text = _text(rule, lhs, rule.rhs, loose=False) if len(orders) > 1 else ()
         if text not in seen:
             seen.add(text)
             patterns.append(pattern_of(rule, lhs, ascending))
@@ -67,6 +67,8 @@ def _swap(term: Root, chosen: frozenset[Call]) -> Root:
 
 def _interchangeable(rule: Rule, orders: Sequence[tuple[Root, ...]]) -> list[tuple[int, int]]:
     """Return the pairs of root nodes that a renaming of variables swaps."""
+    if len(rule.lhs) == 1:
+        return []
     pattern = pattern_of(rule)
     own = _text(rule, rule.lhs, rule.rhs, loose=True)
     pairs: list[tuple[int, int]] = []
@@ -88,8 +90,23 @@ def _text(rule: Rule, lhs: Sequence[Root], rhs: Sequence[Root], loose: bool) -> 
         _number(root, names)
     left = [unparse_term(_rename(root, names, False, False)) for root in lhs]
     right = [unparse_term(_rename(root, names, True, loose)) for root in rhs]
-    conditions = [unparse_expr(_rename_expr(c, names, False)) for c in rule.conditions]
-    return (*left, "=>", *(sorted(right) if loose else right), "if", *sorted(conditions))
+    conditions = _conditions([_rename_expr(c, names, False) for c in rule.conditions])
+    return (*left, "=>", *(sorted(right) if loose else right), "if", *conditions)
+
+
+def _conditions(conditions: Sequence[Expr]) -> list[str]:
+    """Return the texts of conditions in an order of their own; what is equal to the same is one class of equals."""
+    classes: list[set[str]] = []
+    others: list[str] = []
+    for condition in conditions:
+        if condition.kind != "==":
+            others.append(unparse_expr(condition))
+            continue
+        equal = set(map(unparse_expr, condition.args))
+        classes = [c for c in classes if c.isdisjoint(equal)] + [
+            equal.union(*(c for c in classes if not c.isdisjoint(equal)))
+        ]
+    return sorted([*others, *(" == ".join(sorted(c)) for c in classes)])
 
 
 def _number(term: Root, names: dict[str, str]) -> None:
