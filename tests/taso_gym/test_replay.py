@@ -8,9 +8,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from games import RULES, rule_set, rules_file, tiny_env, tiny_graph
+from typer.testing import CliRunner
 
+from taso_gym.cli import app
 from taso_gym.env import TasoGraphEnv
-from taso_gym.errors import ReplayError
+from taso_gym.errors import OptionError, ReplayError
 from taso_gym.replay import Replay
 
 
@@ -131,3 +133,17 @@ def test_a_damaged_file_is_refused(tiny, tmp_path, damage):
 def test_a_missing_file_is_named(tmp_path):
     with pytest.raises(ReplayError, match=r"expected a replay, found none at .*nothing.json"):
         Replay.load(tmp_path / "nothing.json")
+
+
+def test_the_command_plays_it_back_and_writes_the_result(played, tmp_path, capsys):
+    replay, _ = played
+    replay.save(tmp_path / "game.json")
+    result = CliRunner().invoke(app, ["replay", str(tmp_path / "game.json"), "-o", str(tmp_path / "fast.onnx")])
+    assert result.exit_code == 0 and (tmp_path / "fast.onnx").stat().st_size > 10**6
+    assert "25 rewrites" in capsys.readouterr().out + result.output
+
+
+def test_the_command_refuses_another_model(played, tmp_path):
+    played[0].save(tmp_path / "game.json")
+    result = CliRunner().invoke(app, ["replay", str(tmp_path / "game.json"), "--model", "ResNet18"])
+    assert isinstance(result.exception, OptionError | ReplayError)

@@ -9,6 +9,7 @@ import typer
 from taso_gym.cli.inspect import networks, rules
 from taso_gym.cli.measure import measure
 from taso_gym.cli.optimize import optimize
+from taso_gym.cli.replay import replay
 from taso_gym.cli.validate import validate
 from taso_gym.console import run_app
 
@@ -18,7 +19,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (optimize, validate, measure, rules, networks):
+for command in (optimize, validate, measure, replay, rules, networks):
     app.command()(command)
 
 
