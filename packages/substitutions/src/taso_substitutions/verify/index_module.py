@@ -51,8 +51,6 @@ class IndexModule(ArrayModule):
         axioms: identities beyond rings and finite sums that were used, by name.
     """
 
-    exact = True
-
     def __init__(self, sizes: Sizes) -> None:
         self.sizes = sizes
         self.axioms: set[str] = set()

@@ -16,8 +16,6 @@ from taso_gym.ops.modules import Array
 class Z3Module(NumpyModule):
     """Object arrays of z3 reals."""
 
-    exact = True
-
     def asarray(self, values: Any) -> Array:
         """Return numbers as z3 reals."""
         return np.vectorize(real, otypes=[object])(np.asarray(values))

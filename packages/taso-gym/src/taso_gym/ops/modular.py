@@ -110,8 +110,6 @@ def residue(value: float | int, p: int) -> int:
 class ModularModule(ArrayModule):
     """Integers modulo ``prime`` (31 to 62 bits); ``key`` chooses the hash functions, so that two keys are two tests."""
 
-    exact = True
-
     def __init__(self, prime: int = MERSENNE_31, key: int = 0) -> None:
         assert 31 <= prime.bit_length() <= 62, f"expected a prime of 31 to 62 bits, found {prime}"
         self.prime, self._key = prime, key

@@ -21,12 +21,7 @@ Array = Any
 
 
 class ArrayModule(ABC):
-    """The functions that a body may use, besides arithmetic and indexing.
-
-    ``exact``: results have no rounding, so that equal terms give equal elements.
-    """
-
-    exact: bool = False
+    """The functions that a body may use, besides arithmetic and indexing."""
 
     @abstractmethod
     def asarray(self, values: Array) -> Array:
