@@ -44,6 +44,7 @@ class Proof:
         axioms: identities beyond rings and finite sums that were used.
         digest: hash of the normal forms.
         example: shapes that the proof generalises.
+        results: shapes of the results over the inputs' dimensions; ``x.0`` is the first of ``x``.
     """
 
     rule: str
@@ -54,6 +55,7 @@ class Proof:
     axioms: tuple[str, ...]
     digest: str
     example: Mapping[str, tuple[Dim, ...]]
+    results: tuple[tuple[Dim, ...], ...]
 
     @property
     def complete(self) -> bool:
@@ -113,7 +115,8 @@ class _Attempt:
         lacking = tuple(self.sizes.describe("right"))
         axioms = tuple(sorted(self.xp.axioms))
         fixed = tuple(self.sizes.fixed())
-        return Proof(self.rule.name, typing, fixed, lacking, tuple(assumed), axioms, digest, shapes)
+        results = tuple(tuple(self.sizes.expand(d) for d in t.shape) for t in left)
+        return Proof(self.rule.name, typing, fixed, lacking, tuple(assumed), axioms, digest, shapes, results)
 
     def _lift_attributes(self) -> None:
         """Replace sizes in the left side's attribute variables by atoms."""
