@@ -17,14 +17,14 @@ T = TypeVar("T")
 
 
 class Place(NamedTuple):
-    """Where a tensor variable is found: input ``index`` of a pattern node, or for ``*xs`` from there on.
+    """Where a tensor variable is found: input ``at`` of a pattern node, or for ``*xs`` from there on.
 
     ``tail`` is the number of inputs after ``*xs``; None for a single tensor.
     """
 
     name: str
     node: int
-    index: int
+    at: int
     tail: int | None
 
 

@@ -44,7 +44,7 @@ class Variant:
         self.rule, self.number = rule, number
         self._source = source
         self._row = source.binder.row
-        self._valued = [(p.name, p.node, p.index) for p in source.binder.places if p.name in valued]
+        self._valued = [(p.name, p.node, p.at) for p in source.binder.places if p.name in valued]
         self._most = most
         self._templates: dict[tuple[object, ...], Template | None] = {}
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from taso_gym.rules.functions import FUNCTIONS, MAX_ITEMS, Operand, Undefined
+from taso_gym.rules.functions import FUNCTIONS, MAX_ITEMS, Operand, Undefined, as_list, item
 from taso_gym.rules.rule import Expr
 from taso_gym.tensor import Poly, exact_div
 
@@ -99,16 +99,14 @@ def _call(expr: Expr, binding: Binding) -> Any:
     return function.apply(*args)
 
 
-def _slice(items: Any, begin: Any, end: Any) -> Any:
-    if not isinstance(items, tuple) or not all(i is None or isinstance(i, int) for i in (begin, end)):
-        raise Undefined("a slice of something else than a list")
-    return items[begin:end]  # pyright: ignore[reportUnknownVariableType]
+def _slice(items: Any, begin: Any, end: Any) -> tuple[Any, ...]:
+    if not all(i is None or isinstance(i, int) for i in (begin, end)):
+        raise Undefined(f"no items {begin} to {end}")
+    return as_list(items)[begin:end]
 
 
 def _index(items: Any, index: Any) -> Any:
-    if not isinstance(items, tuple) or not isinstance(index, int) or not -len(items) <= index < len(items):
-        raise Undefined(f"no item {index} of {items}")
-    return items[index]  # pyright: ignore[reportUnknownVariableType]
+    return item(as_list(items), index)
 
 
 def _arithmetic(apply: Callable[[Any, Any], Any]) -> Callable[..., Any]:
@@ -147,9 +145,11 @@ def _remainder(a: Any, b: Any) -> Any:
 
 
 def _times(a: Any, b: Any) -> Any:
-    if isinstance(a, tuple) and not (isinstance(b, int) and len(a) * b <= MAX_ITEMS):  # pyright: ignore[reportUnknownArgumentType]
+    if not isinstance(a, tuple):
+        return a * b
+    if not isinstance(b, int) or len(as_list(a)) * b > MAX_ITEMS:
         raise Undefined(f"a list of over {MAX_ITEMS} items")
-    return a * b
+    return as_list(a) * b
 
 
 def _power(a: Any, b: Any) -> Any:
@@ -177,12 +177,14 @@ def _equal(a: Any, b: Any) -> Truth:
     if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
         return _elementwise(a == b)
     if isinstance(a, tuple) and isinstance(b, tuple):
-        if len(a) != len(b):  # pyright: ignore[reportUnknownArgumentType]
-            return False
-        return _all_of([_equal(x, y) for x, y in zip(a, b, strict=True)])  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+        return _equal_items(as_list(a), as_list(b))
     if isinstance(a, Poly) or isinstance(b, Poly):
         return _sign(a, b, lambda low, high: True if low == high == 0 else False if low > 0 or high < 0 else None)
     return bool(a == b)
+
+
+def _equal_items(a: tuple[Any, ...], b: tuple[Any, ...]) -> Truth:
+    return _all_of([_equal(x, y) for x, y in zip(a, b, strict=True)]) if len(a) == len(b) else False
 
 
 def _less_equal(a: Any, b: Any) -> Truth:
@@ -217,9 +219,31 @@ def _sign(a: Any, b: Any, decide: Callable[[float, float], Truth]) -> Truth:
 
 
 def _member(a: Any, items: Any) -> Truth:
-    if not isinstance(items, tuple):
-        raise Undefined(f"expected a list, found {items}")
-    return _any_of([_equal(a, item) for item in items])  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+    return _any_of([_equal(a, item) for item in as_list(items)])
+
+
+def _unequal(a: Any, b: Any) -> Truth:
+    return _negate([_equal(a, b)])
+
+
+def _greater_equal(a: Any, b: Any) -> Truth:
+    return _less_equal(b, a)
+
+
+def _greater(a: Any, b: Any) -> Truth:
+    return _negate([_less_equal(a, b)])
+
+
+def _less(a: Any, b: Any) -> Truth:
+    return _negate([_less_equal(b, a)])
+
+
+def _no_member(a: Any, items: Any) -> Truth:
+    return _negate([_member(a, items)])
+
+
+def _divide(a: Any, b: Any) -> Any:
+    return a / b
 
 
 _CONNECTIVES: Mapping[str, Callable[[list[Truth]], Truth]] = {"and": _all_of, "or": _any_of, "not": _negate}
@@ -227,17 +251,17 @@ _OPERATIONS: Mapping[str, Callable[..., Any]] = {
     "+": _arithmetic(operator.add),
     "-": _minus,
     "*": _arithmetic(_times),
-    "/": _arithmetic(operator.truediv),
+    "/": _arithmetic(_divide),
     "//": _arithmetic(_floor_div),
     "%": _arithmetic(_remainder),
     "**": _arithmetic(_power),
     "==": _equal,
-    "!=": lambda a, b: _negate([_equal(a, b)]),
+    "!=": _unequal,
     "<=": _less_equal,
-    ">=": lambda a, b: _less_equal(b, a),
-    "<": lambda a, b: _negate([_less_equal(b, a)]),
-    ">": lambda a, b: _negate([_less_equal(a, b)]),
+    ">=": _greater_equal,
+    "<": _less,
+    ">": _greater,
     "in": _member,
-    "not in": lambda a, b: _negate([_member(a, b)]),
+    "not in": _no_member,
     "[]": _index,
 }

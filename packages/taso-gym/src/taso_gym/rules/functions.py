@@ -60,20 +60,28 @@ class Function:
         return self.parameters[min(index, len(self.parameters) - 1)]
 
 
+def as_list(value: Any) -> tuple[Any, ...]:
+    """Return a list of an expression; raises `Undefined` for anything else."""
+    if not isinstance(value, tuple):
+        raise Undefined(f"expected a list, found {value}")
+    return value  # pyright: ignore[reportUnknownVariableType]
+
+
+def item(items: Sequence[Any], index: Any) -> Any:
+    """Return an item, counted from the end where negative; raises `Undefined` where there is none."""
+    if not isinstance(index, int) or not -len(items) <= index < len(items):
+        raise Undefined(f"no item {index} among {len(items)}")
+    return items[index]
+
+
 def _shape(a: Operand) -> Shape:
     if a.type.shape is None:
         raise Undefined("a shape of unknown rank")
     return a.type.shape
 
 
-def _item(items: Sequence[Any], index: Any) -> Any:
-    if not isinstance(index, int) or not -len(items) <= index < len(items):
-        raise Undefined(f"no item {index} among {len(items)}")
-    return items[index]
-
-
 def _dim(a: Operand, axis: Any) -> Dim:
-    return _item(_shape(a), axis)
+    return item(_shape(a), axis)
 
 
 def _dims(operands: Operand | tuple[Operand, ...], axis: Any) -> tuple[Dim, ...]:
@@ -96,6 +104,10 @@ def _const(operands: Operand | tuple[Operand, ...]) -> bool:
     return all(a.type.const for a in ((operands,) if isinstance(operands, Operand) else operands))
 
 
+def _count(operands: Operand | tuple[Operand, ...]) -> int:
+    return 1 if isinstance(operands, Operand) else len(operands)
+
+
 def _value(a: Operand) -> float | NDArray[Any]:
     """The one value that all elements have, else all of them; undefined for what isn't a weight."""
     if a.weight is None:
@@ -110,23 +122,21 @@ def _number(value: Any) -> int | float:
     return value
 
 
-def _list(value: Any) -> tuple[Any, ...]:
-    if not isinstance(value, tuple):
-        raise Undefined(f"expected a list, found {value}")
-    return value  # pyright: ignore[reportUnknownVariableType]
-
-
 def _length(value: Any) -> int:
-    return len(_list(value))
+    return len(as_list(value))
+
+
+def _reduced(array: NDArray[Any], reduce: Callable[[NDArray[Any]], Any]) -> float:
+    if not array.size:
+        raise Undefined("the extreme of no elements")
+    return float(reduce(array))
 
 
 def _extreme(choose: Callable[..., Any], reduce: Callable[[NDArray[Any]], Any]) -> Callable[..., Any]:
     def apply(*values: Any) -> Any:
         if len(values) == 1 and isinstance(values[0], np.ndarray):
-            if not values[0].size:
-                raise Undefined("the extreme of no elements")
-            return float(reduce(values[0]))
-        items = _list(values[0]) if len(values) == 1 and isinstance(values[0], tuple) else values
+            return _reduced(values[0], reduce)  # pyright: ignore[reportUnknownArgumentType]
+        items = as_list(values[0]) if len(values) == 1 and isinstance(values[0], tuple) else values
         if not items:
             raise Undefined("the extreme of no numbers")
         return choose(_number(v) for v in items)
@@ -134,7 +144,7 @@ def _extreme(choose: Callable[..., Any], reduce: Callable[[NDArray[Any]], Any]) 
     return apply
 
 
-def _absolute(value: Any) -> Any:
+def _absolute(value: NDArray[Any] | float) -> Any:
     return np.abs(value) if isinstance(value, np.ndarray) else abs(_number(value))
 
 
@@ -145,22 +155,22 @@ def _sqrt(value: Any) -> float:
 
 
 def _prod(items: Any) -> Dim:
-    return product(_list(items))
+    return product(as_list(items))
 
 
 def _sum(items: Any) -> Dim:
     total: Dim = 0
-    for item in _list(items):
+    for item in as_list(items):
         total = total + item
     return total
 
 
 def _permute(items: Any, perm: Any) -> tuple[Any, ...]:
-    return tuple(_item(_list(items), i) for i in _list(perm))
+    return tuple(item(as_list(items), i) for i in as_list(perm))
 
 
 def _inverse(perm: Any) -> tuple[int, ...]:
-    if sorted(_list(perm)) != list(range(len(perm))):
+    if sorted(as_list(perm)) != list(range(len(perm))):
         raise Undefined(f"{perm} is no permutation")
     return tuple(sorted(range(len(perm)), key=perm.__getitem__))
 
@@ -178,43 +188,43 @@ def _broadcast(*shapes: Any) -> Shape:
     result: Shape = ()
     try:
         for shape in shapes:
-            result = broadcast_shapes(result, _list(shape))
+            result = broadcast_shapes(result, as_list(shape))
     except TypeInferenceError as error:
         raise Undefined(str(error)) from error
     return result
 
 
 def _replace(items: Any, index: Any, item: Any) -> tuple[Any, ...]:
-    _item(_list(items), index)
+    item(as_list(items), index)
     at = index % len(items)
     return (*items[:at], item, *items[at + 1 :])
 
 
 def _insert(items: Any, index: Any, item: Any) -> tuple[Any, ...]:
-    if not isinstance(index, int) or not 0 <= index <= len(_list(items)):
+    if not isinstance(index, int) or not 0 <= index <= len(as_list(items)):
         raise Undefined(f"no place {index} in {items}")
     return (*items[:index], item, *items[index:])
 
 
 def _delete(items: Any, index: Any) -> tuple[Any, ...]:
-    _item(_list(items), index)
+    item(as_list(items), index)
     at = index % len(items)
     return (*items[:at], *items[at + 1 :])
 
 
 def _without(items: Any, indices: Any) -> tuple[Any, ...]:
-    dropped = {index % max(len(items), 1) for index in _list(indices) if _item(_list(items), index) is not None}
+    dropped = {index % max(len(items), 1) for index in as_list(indices) if item(as_list(items), index) is not None}
     return tuple(item for i, item in enumerate(items) if i not in dropped)
 
 
 def _plus(a: Any, b: Any) -> tuple[Any, ...]:
-    if len(_list(a)) != len(_list(b)):
+    if len(as_list(a)) != len(as_list(b)):
         raise Undefined(f"lists of unequal length, {a} and {b}")
     return tuple(x + y for x, y in zip(a, b, strict=True))
 
 
 def _keeps_order(shape: Any, perm: Any) -> bool:
-    moved = [i for i in _list(perm) if _item(_list(shape), i) != 1]
+    moved = [i for i in as_list(perm) if item(as_list(shape), i) != 1]
     return moved == sorted(moved)
 
 
@@ -228,7 +238,7 @@ FUNCTIONS: Mapping[str, Function] = MappingProxyType(
         "dtype": Function(("tensor",), _dtype),
         "const": Function(("tensors",), _const),
         "value": Function(("tensor",), _value),
-        "count": Function(("tensors",), lambda xs: 1 if isinstance(xs, Operand) else len(xs)),
+        "count": Function(("tensors",), _count),
         "len": Function(("value",), _length),
         "min": Function(("value",), _extreme(min, np.min), variadic=True),
         "max": Function(("value",), _extreme(max, np.max), variadic=True),

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from taso_gym.graph import SINK, Graph, Node, producer_of
 from taso_gym.rules.compiled import CompiledRules
 from taso_gym.rules.matching import Entry
-from taso_gym.rules.rewrite import Map, Rewriting, predict
+from taso_gym.rules.rewrite import Overlay, Rewriting, predict
 
 
 class Limits(NamedTuple):
@@ -47,7 +47,7 @@ def growth(graph: Graph, rewriting: Rewriting) -> Size:
     return Size(len(rewriting.added) - len(rewriting.removed), edges)
 
 
-def _edges(graph: Graph, nodes: Map[Node], ids: Iterable[int]) -> int:
+def _edges(graph: Graph, nodes: dict[int, Node] | Overlay[Node], ids: Iterable[int]) -> int:
     """Count the inputs of nodes that aren't weights, nor literals that the rewrite adds."""
     leaves = graph.leaves
     values = [v for i in ids for v in nodes[i].inputs if v is not None]

@@ -109,8 +109,8 @@ class Planner:
             followed: the edge, or the position of the variable, by which the register is filled.
         """
         own = self.register[node] = len(self.register)
-        if self.closed[node] is not None:
-            self.plan.append((CLOSED, own, *self.closed[node]))
+        if closed := self.closed[node]:
+            self.plan.append((CLOSED, own, *closed))
         for other in self.register:
             if other != node and self.pattern.nodes[other].op is self.pattern.nodes[node].op:
                 self._test_distinct(other, node)

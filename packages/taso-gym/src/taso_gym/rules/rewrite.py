@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Generic, NamedTuple, Protocol, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from taso_gym.graph import HASH_MODULUS, OUTPUT_BITS, OUTPUT_MASK, Graph, Leaf, Node, node_hash, producer_of, value_of
-from taso_gym.rules.template import LiteralValue, Template
+from taso_gym.rules.rightside import LiteralValue
+from taso_gym.rules.template import Template
 from taso_gym.signature import OpaqueOperator, Signature, stable_hash
 from taso_gym.weights import literal
 
@@ -59,20 +60,6 @@ class Site(NamedTuple):
     match: Match
     template: Template
     bound: tuple[int, ...]
-
-
-class Map(Protocol[V]):
-    """The part of a dictionary that a rewrite needs."""
-
-    def get(self, key: int, default: V | None = None, /) -> V | None:
-        """Return the value at a key, or ``default``."""
-        ...
-
-    def __getitem__(self, key: int, /) -> V: ...
-    def __setitem__(self, key: int, value: V, /) -> None: ...
-    def pop(self, key: int, default: V | None = None, /) -> V | None:
-        """Remove a key and return its value, or ``default``."""
-        ...
 
 
 class Overlay(Generic[V]):
@@ -127,8 +114,8 @@ class Rewriting:
     """
 
     graph: Graph
-    nodes: Map[Node]
-    uses: Map[tuple[int, ...]]
+    nodes: dict[int, Node] | Overlay[Node]
+    uses: dict[int, tuple[int, ...]] | Overlay[tuple[int, ...]]
     leaves: dict[int, Leaf] = field(default_factory=dict[int, Leaf])
     hash: int = 0
     next_id: int = 0
@@ -164,12 +151,12 @@ class Rewriting:
         graph = self.graph
         leaves = {**graph.leaves, **self.leaves} if self.leaves else graph.leaves
         assert isinstance(self.nodes, dict) and isinstance(self.uses, dict)
-        return Graph(self.nodes, self.uses, leaves, self.next_id, self.hash % HASH_MODULUS, graph.info)  # pyright: ignore[reportUnknownArgumentType]
+        return Graph(self.nodes, self.uses, leaves, self.next_id, self.hash % HASH_MODULUS, graph.info)
 
     def read(self) -> set[int]:
         """Return the ids of nodes and leaves whose records or uses the rewrite has read; only on overlays."""
         assert isinstance(self.nodes, Overlay) and isinstance(self.uses, Overlay)
-        ids = self.nodes.read.union(map(producer_of, self.uses.read))  # pyright: ignore[reportUnknownArgumentType, reportUnknownMemberType, reportUnknownVariableType]
+        ids = self.nodes.read.union(map(producer_of, self.uses.read))
         return {i for i in ids if i < self.graph.next_id}
 
     def _sem(self, value: int) -> int:

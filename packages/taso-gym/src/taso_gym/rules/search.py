@@ -7,15 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from taso_gym.graph import OUTPUT_BITS, Graph, Leaf, Node
+from taso_gym.graph import OUTPUT_BITS, OUTPUT_MASK, Graph, Leaf, Node
 from taso_gym.rules.plan import CLOSED, EDGE, EDGES, EMIT, EQ, IN, LITERAL, LT, NE, SAME, USE, VAR
 from taso_gym.rules.trie import Branch, Switch
 from taso_gym.tensor import TensorType, numpy_dtype
 
 Embedding = tuple[int, tuple[int, ...]]
 """(number of the variant, ids of the matched nodes in pattern order)."""
-
-_OUTPUT = (1 << OUTPUT_BITS) - 1
 
 
 def is_filled(leaf: Leaf, value: float) -> bool:
@@ -51,22 +49,28 @@ class _Interpreter:
 
     def walk(self, branches: tuple[Branch, ...]) -> None:
         """Carry out each branch with the registers as they are."""
-        ids = self.ids
         for code, a, b, c, d, rest in branches:
             if code == IN:
                 value = self.operand(a, b)
-                if value & _OUTPUT == c:
+                if value & OUTPUT_MASK == c:
                     node = self.nodes.get(value >> OUTPUT_BITS)
                     if node is not None:
                         self._enter(value >> OUTPUT_BITS, node, rest)
             elif code == EMIT:
-                self.found.append((a, tuple([ids[r] for r in b])))
+                self.found.append((a, self._matched(b)))
             elif code == USE:
-                self._consumers(ids[a] << OUTPUT_BITS | b, c, rest)
+                self._consumers(self._value(a, b), c, rest)
             elif code == VAR:
                 self._consumers(self.operand(a, b), c, rest)
             elif self._test(code, a, b, c, d):
                 self.walk(rest.branches())
+
+    def _matched(self, registers: tuple[int, ...]) -> tuple[int, ...]:
+        ids = self.ids
+        return tuple([ids[register] for register in registers])
+
+    def _value(self, register: int, output: int) -> int:
+        return self.ids[register] << OUTPUT_BITS | output
 
     def operand(self, register: int, index: int) -> int:
         """Return an input of the node in a register; its label has made sure that it is there."""
@@ -86,38 +90,44 @@ class _Interpreter:
         """Fill the next register with each consumer of a value at an input, and go on."""
         for use in self.uses.get(value, ()):
             node = self.nodes[use >> OUTPUT_BITS]
-            if use & _OUTPUT == (index if index >= 0 else len(node.inputs) + index):
+            if use & OUTPUT_MASK == (index if index >= 0 else len(node.inputs) + index):
                 self._enter(use >> OUTPUT_BITS, node, switch)
 
-    def _test(self, code: int, a: Any, b: Any, c: Any, d: Any) -> bool:
-        ids = self.ids
+    def _test(self, code: int, a: int, b: Any, c: Any, d: Any) -> bool:
         if code == CLOSED:
-            return self._closed(ids[a], len(self.records[a].sems), b, c)
+            return self._closed(a, b, c)
         if code == EQ:
             return self.operand(a, b) == self.operand(c, d)
-        if code == NE:
-            return ids[a] != ids[b]
-        if code == LT:
-            return ids[a] < ids[b]
+        if code in (NE, LT):
+            return self._apart(a, b, code == LT)
         if code == EDGE:
-            return self.operand(a, b) == ids[c] << OUTPUT_BITS | d
+            return self.operand(a, b) == self._value(c, d)
         if code == LITERAL:
             leaf = self.leaves.get(self.operand(a, b))
             return leaf is not None and is_filled(leaf, c)
         if code == SAME:
-            return self._span(a, *b) == self._span(c, *d)
+            return self._span(a, b) == self._span(c, d)
         assert code == EDGES
-        first = ids[d] << OUTPUT_BITS
-        return self._span(a, b, c) == tuple(range(first, first + len(self.records[d].sems)))
+        return self._span(a, (b, c)) == self._outputs(d)
 
-    def _span(self, register: int, begin: int, tail: int) -> tuple[int | None, ...]:
+    def _span(self, register: int, ends: tuple[int, int]) -> tuple[int | None, ...]:
+        begin, tail = ends
         inputs = self.records[register].inputs
         return inputs[begin : len(inputs) - tail]
 
-    def _closed(self, node_id: int, outputs: int, counts: tuple[int | None, ...], default: int) -> bool:
+    def _apart(self, a: int, b: int, ascending: bool) -> bool:
+        """Whether two registers hold different nodes."""
+        return self.ids[a] < self.ids[b] if ascending else self.ids[a] != self.ids[b]
+
+    def _outputs(self, register: int) -> tuple[int, ...]:
+        first = self.ids[register] << OUTPUT_BITS
+        return tuple(range(first, first + len(self.records[register].sems)))
+
+    def _closed(self, register: int, counts: tuple[int | None, ...], default: int) -> bool:
         """Whether each output has as many uses as the pattern gives it."""
-        for output in range(outputs):
+        first = self.ids[register] << OUTPUT_BITS
+        for output in range(len(self.records[register].sems)):
             count = counts[output] if output < len(counts) else default
-            if count is not None and len(self.uses.get(node_id << OUTPUT_BITS | output, ())) != count:
+            if count is not None and len(self.uses.get(first | output, ())) != count:
                 return False
         return True

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from taso_gym.cost_model import Cost
 from taso_gym.errors import MatchError
-from taso_gym.graph import HASH_MODULUS, OUTPUT_BITS, SINK, Graph, value_of
+from taso_gym.graph import HASH_MODULUS, SINK, Graph
 from taso_gym.graph import check as check_graph
 from taso_gym.rules.compiled import compiled
 from taso_gym.rules.limits import Limits, fitting, growth, size_of
@@ -126,6 +126,28 @@ class RewriteState:
         """
         return rewrite(self.graph, self._entry(match).site).finish()
 
+    def check(self, children: int = 8) -> None:
+        """Assert every invariant; see `taso_gym.rules.state.check`."""
+        check_graph(self.graph)
+        whole = _restore(self.graph, self.rules, self._model, self._limits, self.edit)
+        assert self.matches == whole.matches, "matches differ from a full match"
+        assert self._all.entries == whole._all.entries, "entries differ from a full match"
+        assert self._size == whole._size, f"size {self._size} differs from {whole._size}"
+        assert self.cost == whole.cost, f"cost {self.cost} differs from {whole.cost}"
+        legal = [match for row in self.matches for match in row]
+        hashes = [self.child_hash(match) for match in legal]
+        assert len(set(hashes)) == len(hashes) and self.hash not in hashes, "two matches, or none, give one graph"
+        for match in legal[:: max(1, len(legal) // max(children, 1))]:
+            self._check_child(match)
+
+    def _check_child(self, match: Match) -> None:
+        child, model, (_, nodes, edges) = self.child_graph(match), self._model, self._limits
+        check_graph(child)
+        assert child.hash == self.child_hash(match), f"{match}: the hash differs from what was predicted"
+        assert model is None or model.graph(child) == self.cost + self.delta(match), f"{match}: the cost differs"
+        assert nodes is None or len(child) <= nodes, f"{match}: too many nodes"
+        assert edges is None or size_of(child).edges <= edges, f"{match}: too many edges"
+
     def __copy__(self) -> RewriteState:
         return self
 
@@ -147,8 +169,8 @@ class RewriteState:
         model = self._model
         if model is None or not model.radius:
             return self._local_change(entry)
-        seeds = {*rewriting.touched, *rewriting.removed, *rewriting.added, *rewriting.rewired}
-        around = _neighbourhood(self.graph, seeds, model.radius) | _neighbourhood(graph, seeds, model.radius)
+        changed = {*rewriting.touched, *rewriting.removed, *rewriting.rewired}
+        around = changed.union(rewriting.added, model.affected(changed)) - {SINK}
         return _sum(model, graph, around) - _sum(model, self.graph, around)
 
     def _local_change(self, entry: Entry) -> Cost:
@@ -191,20 +213,6 @@ def _sum(model: CostModel, graph: Graph, ids: Iterable[int]) -> Cost:
     return sum((model.node(nodes[i].sig, model.context(graph, i)) for i in ids if i in nodes), Cost())
 
 
-def _neighbourhood(graph: Graph, seeds: Iterable[int], radius: int) -> set[int]:
-    """Return the operators at most ``radius`` edges away from some nodes, in either direction."""
-    nodes = graph.nodes
-    found = {i for i in seeds if i in nodes and i != SINK}
-    ring = found
-    for _ in range(radius):
-        near = {v >> OUTPUT_BITS for i in ring for v in nodes[i].inputs if v is not None}
-        values = [value_of(i, out) for i in ring for out in range(len(nodes[i].sems))]
-        near |= {use >> OUTPUT_BITS for value in values for use in graph.uses.get(value, ())}
-        ring = {i for i in near if i in nodes and i != SINK} - found
-        found = found | ring
-    return found
-
-
 def check(state: RewriteState, children: int = 8) -> None:
     """Assert every invariant: of the graph, and that cost, matches and predictions equal recomputation from scratch.
 
@@ -212,18 +220,4 @@ def check(state: RewriteState, children: int = 8) -> None:
         state: the state.
         children: how many matches, spread evenly, are applied to test what was predicted of them.
     """
-    check_graph(state.graph)
-    whole = _restore(state.graph, state.rules, state._model, state._limits, state.edit)
-    assert state.matches == whole.matches, "matches differ from a full match"
-    assert state._all.entries == whole._all.entries, "entries differ from a full match"
-    assert state._size == whole._size, f"size {state._size} differs from {whole._size}"
-    assert state.cost == whole.cost, f"cost {state.cost} differs from {whole.cost}"
-    legal = [match for row in state.matches for match in row]
-    hashes = [state.child_hash(match) for match in legal]
-    assert len(set(hashes)) == len(hashes) and state.hash not in hashes, "two matches, or none, give one graph"
-    for match in legal[:: max(1, len(legal) // max(children, 1))]:
-        child = state.child_graph(match)
-        check_graph(child)
-        assert child.hash == state.child_hash(match), f"{match}: the hash differs from what was predicted"
-        assert state._model is None or state._model.graph(child) == state.cost + state.delta(match), f"{match}: cost"
-        assert state._limits.nodes is None or len(child) <= state._limits.nodes, f"{match}: too many nodes"
+    state.check(children)

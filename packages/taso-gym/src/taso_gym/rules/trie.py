@@ -86,5 +86,6 @@ def _switch(labels: Labels, choices: list[tuple[int, Sequence[Instruction]]]) ->
 
 
 def _padded(instruction: Instruction) -> tuple[int, Any, Any, Any, Any]:
-    code, a, b, c, d = (*instruction, None, None, None, None)[:5]
+    padding: Instruction = (None,) * (5 - len(instruction))
+    code, a, b, c, d = instruction + padding
     return code, a, b, c, d
