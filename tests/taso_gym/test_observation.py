@@ -5,8 +5,10 @@ import pytest
 from games import rule_set, tiny_env, tiny_graph, walk
 
 from taso_gym.builder import GraphBuilder
+from taso_gym.env import TasoGraphEnv
 from taso_gym.errors import OptionError
 from taso_gym.graph import SINK, producer_of
+from taso_gym.models import NETWORKS
 from taso_gym.observation import (
     EDGE_FEATURES,
     GLOBAL_FEATURES,
@@ -90,19 +92,27 @@ def test_noop_is_legal_at_location_0_of_the_masks():
     assert masks[-1].tolist() == [1] + [0] * (masks.shape[1] - 1)
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_patching_equals_laying_out_anew(seed):
-    env = tiny_env()
+def check_patching(env, steps, seed):
+    """Assert that each patched observation says what one laid out anew says."""
     env.reset()
     rng = np.random.default_rng(seed)
-    for _ in range(60):
+    for _ in range(steps):
         _, _, terminated, truncated, _ = env.step(env.sample_valid(rng))
-        patched = described(env)
-        episode = env.episode
+        patched, episode = described(env), env.episode
         episode.observer = Observer(env.layout, episode.start.observer._features, env.state)
         assert described(env) == patched
         if terminated or truncated:
             env.reset()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_patching_equals_laying_out_anew(seed):
+    check_patching(tiny_env(), 60, seed)
+
+
+@pytest.mark.parametrize("network", ["SqueezeNet1.1", *(pytest.param(n, marks=pytest.mark.slow) for n in NETWORKS)])
+def test_patching_equals_laying_out_anew_on_networks(network):
+    check_patching(TasoGraphEnv(network), 60, 0)
 
 
 def test_a_node_keeps_its_row_while_it_lives():
