@@ -79,8 +79,7 @@ class CompiledRules:
     Attributes:
         variants: all orders of all rules whose operators the opsets have.
         anywhere: plans from every node of every pattern, for a search at changed nodes.
-        within: plans from nodes of patterns whose outputs aren't replaced, for a search at nodes of which only the uses
-            have changed.
+        within: plans from nodes that patterns use inside, for a search at nodes of which only the uses have changed.
         once: one plan for each pattern, for a search over all nodes.
         most: what the largest template so far adds.
     """
@@ -101,11 +100,10 @@ class CompiledRules:
             for order, pattern in enumerate(variants_of(rule)):
                 planner = Planner(pattern, conditions, labels, len(self.variants))
                 searches = [Search(planner, i) for i in range(len(pattern.nodes))]
-                roots = {root.node for root in pattern.roots}
                 source = Source(rule, pattern, Binder(pattern), ordered, opsets)
                 self.variants.append(Variant(number, order, source, valued, self.most))
                 anywhere += searches
-                within += [search for i, search in enumerate(searches) if i not in roots]
+                within += [search for i, search in enumerate(searches) if i in pattern.inside]
                 once.append(searches[planner.best])
         self.anywhere = Switch.of(labels, anywhere)
         self.within = Switch.of(labels, within)

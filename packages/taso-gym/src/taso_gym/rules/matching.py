@@ -93,7 +93,7 @@ class Matches:
                 new._drop(match)
         for node_id in weak:
             for match in new._owners.get(node_id, ()):
-                if any(match.nodes[i] == node_id for i in new.entries[match].site.template.inner):
+                if any(match.nodes[i] == node_id for i in new.entries[match].site.template.inside):
                     new._drop(match)
         reach = Reachability(graph)
         # 3. Matches whose effect depends on a node beside them.
@@ -226,7 +226,10 @@ def _forget(table: dict[int, tuple[Match, ...]], node_id: int, match: Match) -> 
 def effect(graph: Graph, site: Site, records: Sequence[Node]) -> Entry:
     """Return what a match does to the graph; ``records`` are its nodes."""
     template, uses, leaves = site.template, graph.uses, graph.leaves
-    used = all(value_of(site.match.nodes[node], output) in uses for node, output, _ in template.outputs)
+    used = all(
+        len(uses.get(value_of(site.match.nodes[node], output), ())) > inside
+        for node, output, inside in template.readers
+    )
     if used and template.exchanges and all(site.bound[slot] in leaves for slot in template.unused):
         return Entry(site, _hash_change(graph, site, records), (), ())
     rewriting = predict(graph, site)

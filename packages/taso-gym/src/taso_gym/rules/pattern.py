@@ -92,6 +92,16 @@ class Pattern:
                 if isinstance(operand, Inner):
                     yield consumer, position, operand
 
+    @cached_property
+    def inside(self) -> frozenset[int]:
+        """The nodes whose uses decide about a match: none of their outputs is replaced, or the pattern uses one."""
+        roots = {root.node for root in self.roots}
+        return frozenset(range(len(self.nodes))) - roots | {inner.node for _, _, inner in self.edges()}
+
+    def uses_inside(self, node: int, output: int) -> int:
+        """Return how often the pattern itself uses an output."""
+        return sum(inner.node == node and inner.output in (output, None) for _, _, inner in self.edges())
+
     def variables(self) -> Iterator[tuple[str, int, int]]:
         """Yield (name, node, operand position) of every tensor variable, in pattern order."""
         for i, node in enumerate(self.nodes):

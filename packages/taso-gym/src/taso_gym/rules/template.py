@@ -52,7 +52,8 @@ class Template:
         preserving: each output depends on the same values as before, so reachability elsewhere stays as it is.
         exchanges: every replaced output gets a new node's output of its own, so that consumers' hashes stay.
         unused: bound values that the right side doesn't use; what computes them may die with the match.
-        inner: places of the matched nodes none of whose outputs is replaced.
+        inside: places of the matched nodes whose uses matter, see `Pattern.inside`.
+        readers: for each replaced output the matched node, the output, and how many of its uses are inside the match.
         steps: what the hashes of the new nodes are computed from, see `Step`.
     """
 
@@ -64,7 +65,8 @@ class Template:
     preserving: bool
     exchanges: bool
     unused: tuple[int, ...]
-    inner: tuple[int, ...]
+    inside: frozenset[int]
+    readers: tuple[tuple[int, int, int], ...]
     steps: tuple[Step, ...]
 
 
@@ -116,7 +118,7 @@ def build(
     if any(side.type_of(ref) != sigs[node].outputs[out] for ref, (node, out) in zip(refs, replaced, strict=True)):
         return None
     outputs = tuple((node, out, ref) for (node, out), ref in zip(replaced, refs, strict=True) if ref is not None)
-    return _finish(side, outputs, dependencies(source.pattern, spans, same))
+    return _finish(source.pattern, side, outputs, dependencies(source.pattern, spans, same))
 
 
 def _replaced(pattern: Pattern, sigs: Sequence[Signature]) -> list[tuple[int, int]]:
@@ -128,7 +130,9 @@ def _replaced(pattern: Pattern, sigs: Sequence[Signature]) -> list[tuple[int, in
     return found
 
 
-def _finish(side: RightSide, outputs: tuple[tuple[int, int, int], ...], before: Sequence[frozenset[int]]) -> Template:
+def _finish(
+    pattern: Pattern, side: RightSide, outputs: tuple[tuple[int, int, int], ...], before: Sequence[frozenset[int]]
+) -> Template:
     """Return the template of a finished right side; ``before`` is what each matched node depends on."""
     inputs = tuple(operands for _, operands in side.nodes)
     after: list[frozenset[int]] = []
@@ -148,7 +152,8 @@ def _finish(side: RightSide, outputs: tuple[tuple[int, int, int], ...], before: 
         old == new,
         all(ref < 0 for ref in refs) and len(set(refs)) == len(refs),
         tuple(slot for slot in sorted(set(side.same)) if slot not in used),
-        tuple(i for i in range(len(before)) if all(i != node for node, _, _ in outputs)),
+        pattern.inside,
+        tuple((node, out, pattern.uses_inside(node, out)) for node, out, _ in outputs),
         tuple(_steps(side, outputs)),
     )
 

@@ -1,0 +1,159 @@
+"""States under random walks: everything incremental equals recomputation from scratch, after every step."""
+
+import copy
+import pickle
+import random
+
+import pytest
+from matching_graphs import RULES, cnn, graph_of, random_graph, rule_set, show, transformer
+
+from taso_gym.cost_model import Cost
+from taso_gym.errors import MatchError
+from taso_gym.graph import Graph
+from taso_gym.rules.state import Match, RewriteState, check
+from taso_gym.signature import Signature
+
+SET = rule_set()
+
+
+class Flat:
+    """Costs by signature: any numbers will do."""
+
+    name = key = "flat"
+    deterministic = True
+    radius = 0
+
+    def node(self, sig: Signature, context: object = None) -> Cost:
+        return Cost(sig.hash % 1000, 1, len(sig.inputs), 1) if not sig.const else Cost()
+
+    def context(self, graph: Graph, node_id: int) -> object:
+        return None
+
+    def affected(self, nodes: set[int]) -> set[int]:
+        return set()
+
+    def graph(self, graph: Graph) -> Cost:
+        return sum((self.node(node.sig) for _, node in graph.operators()), Cost())
+
+    def peak_bytes(self, graph: Graph) -> int:
+        return 0
+
+
+def walk(state: RewriteState, steps: int, seed: int) -> list[RewriteState]:
+    """Return the states of a random walk, which begins again where no match is left."""
+    rng = random.Random(seed)
+    start, states = state, [state]
+    for _ in range(steps):
+        legal = [match for row in state.matches for match in row]
+        state = state.apply(rng.choice(legal)) if legal else start
+        states.append(state)
+    return states
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_random_graphs(seed: int) -> None:
+    for state in walk(RewriteState(random_graph(seed), SET, Flat()), 25, seed):
+        check(state)
+
+
+@pytest.mark.parametrize("make", [transformer, cnn])
+@pytest.mark.parametrize("seed", range(3))
+def test_networks(make, seed: int) -> None:
+    for state in walk(RewriteState(make(), SET, Flat()), 40, seed):
+        check(state)
+
+
+def test_every_rule_is_found_somewhere() -> None:
+    rare = graph_of(
+        "Add(MatMul(x, a), MatMul(x, b)), Transpose(Transpose(y, perm=[1, 2, 0]), perm=[0, 2, 1]), MatMul(Relu(x), a), Relu(x)",
+        x="4x4",
+        y="2x3x4",
+        a="4x4",
+        b="4x4",
+    )
+    graphs = [rare, transformer(), cnn(), *map(random_graph, range(12))]
+    states = [state for i, graph in enumerate(graphs) for state in walk(RewriteState(graph, SET), 25, i)]
+    found = {row[0].rule for state in states for row in state.matches if row}
+    assert [SET[rule].name for rule in range(len(SET)) if rule not in found] == []
+
+
+def test_a_walk_within_limits_stays_within_them() -> None:
+    start = random_graph(3)
+    state = RewriteState(start, SET, max_nodes=len(start) + 1, max_edges=len(start) * 2, max_locations=2)
+    for step in walk(state, 25, 0):
+        check(step)
+        assert len(step.graph) <= len(start) + 1 and all(len(row) <= 2 for row in step.matches)
+
+
+def test_limits_drop_matches() -> None:
+    graph = graph_of("Mul(x, Add(y, z))", x="2", y="2", z="2")
+    rules = rule_set("distribute: Mul(x, Add(y, z)) => Add(Mul(x, y), Mul(x, z))")
+    assert RewriteState(graph, rules, max_nodes=2, max_edges=6).matches == ((),)
+    assert RewriteState(graph, rules, max_nodes=3, max_edges=5).matches == ((),)
+    assert len(RewriteState(graph, rules, max_nodes=3, max_edges=6).matches[0]) == 1
+
+
+def test_the_same_seed_gives_the_same_walk() -> None:
+    first, second = (walk(RewriteState(random_graph(5), SET, Flat()), 20, 5) for _ in range(2))
+    assert [s.hash for s in first] == [s.hash for s in second]
+    assert [s.matches for s in first] == [s.matches for s in second]
+    assert [s.edit for s in first] == [s.edit for s in second]
+
+
+def test_a_pickled_state_goes_on_identically() -> None:
+    state = walk(RewriteState(random_graph(1), SET, Flat()), 6, 1)[-1]
+    loaded = pickle.loads(pickle.dumps(state))  # noqa: S301
+    assert (loaded.hash, loaded.matches, loaded.cost, loaded.edit) == (
+        state.hash,
+        state.matches,
+        state.cost,
+        state.edit,
+    )
+    for ours, theirs in zip(walk(state, 6, 2), walk(loaded, 6, 2), strict=True):
+        assert (ours.hash, ours.matches, ours.cost) == (theirs.hash, theirs.matches, theirs.cost)
+
+
+def test_a_fork_is_the_state_itself() -> None:
+    state = RewriteState(cnn(), SET)
+    assert copy.copy(state) is state and copy.deepcopy(state) is state
+
+
+def test_a_parent_stays_as_it_was() -> None:
+    state = RewriteState(transformer(), SET, Flat())
+    before = show(state.graph), state.matches, state.cost
+    walk(state, 10, 0)
+    assert (show(state.graph), state.matches, state.cost) == before
+    check(state)
+
+
+def test_an_illegal_match_is_refused() -> None:
+    state = RewriteState(transformer(), SET)
+    legal = next(row[0] for row in state.matches if row)
+    for match in (Match(-1, (), 0), Match(len(SET), (), 0), Match(legal.rule, (1, 2), 0), legal._replace(variant=99)):
+        with pytest.raises(MatchError, match="expected a legal match"):
+            state.apply(match)
+        with pytest.raises(MatchError):
+            state.delta(match)
+
+
+def test_cost_changes_are_predicted() -> None:
+    state = RewriteState(transformer(), SET, Flat())
+    for row in state.matches:
+        for match in row:
+            assert state.cost + state.delta(match) == state.apply(match).cost
+
+
+def test_an_edit_says_what_was_done() -> None:
+    state = RewriteState(
+        graph_of("Relu(Relu(x)), Relu(Relu(x))", x="2"), rule_set("r [exact]: Relu(Relu(x)) => Relu(x)")
+    )
+    assert state.edit is None
+    (match,) = state.matches[0]
+    child = state.apply(match)
+    outer, inner = match.nodes
+    assert child.edit == ((outer, inner), (state.graph.next_id,), (0,))
+
+
+def test_matches_come_in_ascending_order() -> None:
+    for row in RewriteState(transformer(), rule_set(RULES)).matches:
+        assert list(row) == sorted(row)
