@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 if TYPE_CHECKING:
@@ -78,6 +78,14 @@ class CostModel(Protocol):
 
     def context(self, graph: Graph, node_id: int) -> Hashable:
         """Return what the cost of a node depends on besides its signature; None at radius 0."""
+        ...
+
+    def affected(self, node_ids: Iterable[int]) -> set[int]:
+        """Return the operators whose contexts, as found so far, depend on these or on who reads their outputs.
+
+        What changes in a rewrite is then: the nodes that it removes, adds and rewires, and those that are affected by
+        them and by the producers of values that gained or lost a reader.
+        """
         ...
 
     def graph(self, graph: Graph) -> Cost:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 
 from taso_gym.cost.dims import Dims
 from taso_gym.cost.memory import peak_bytes
@@ -72,6 +72,10 @@ class SummedCost(ABC):
     def context(self, graph: Graph, node_id: int) -> Hashable:  # noqa: ARG002
         """Return what the cost of a node depends on besides its signature."""
         return None
+
+    def affected(self, node_ids: Iterable[int]) -> set[int]:  # noqa: ARG002
+        """Return the operators whose contexts depend on these: none without contexts."""
+        return set()
 
     def graph(self, graph: Graph) -> Cost:
         """Return the sum over all operators.

@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
+from taso_gym.cost.runtime import one_line
 from taso_gym.errors import CostError
 
 VERSION = 1
@@ -123,7 +124,7 @@ class Cache:
         for suffix in ("-wal", "-shm"):
             Path(str(self.path) + suffix).unlink(missing_ok=True)
         warnings.warn(
-            f"expected a whole cache of measurements, found {self.path} damaged ({error}): "
+            f"expected a whole cache of measurements, found {self.path} damaged ({one_line(error)}): "
             f"it is now {aside.name}, and a new one is begun",
             stacklevel=2,
         )

@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from taso_gym.cost.gates import gate, gate_of, only_reader
-from taso_gym.graph import Graph, Node, producer_of, value_of
+from taso_gym.cost.view import View
+from taso_gym.graph import Node, producer_of, value_of
 from taso_gym.tensor import TensorType
 
 ACTIVATIONS = frozenset({"Relu", "Sigmoid", "Tanh", "LeakyRelu", "Clip", "HardSigmoid", "HardSwish"})
@@ -57,7 +58,7 @@ FOLLOWERS = frozenset[str]().union(*(step.ops for places in CHAINS.values() for 
 LEADERS = frozenset[str]().union(*(step.ops for steps in PREFIXES.values() for step in steps))
 
 
-def owner(graph: Graph, node_id: int) -> int:
+def owner(graph: View, node_id: int) -> int:
     """Return the anchor of the group that a node belongs to; itself where it belongs to no other's.
 
     A node that several groups could take goes to: 1. the chain after an anchor; 2. a gate; 3. the anchor after it.
@@ -71,7 +72,7 @@ def owner(graph: Graph, node_id: int) -> int:
     return node_id if anchor is None else anchor
 
 
-def group(graph: Graph, anchor: int) -> tuple[int, ...]:
+def group(graph: View, anchor: int) -> tuple[int, ...]:
     """Return the nodes of an anchor's group, producers first."""
     before, after = gate(graph, anchor)
     if before or after:
@@ -79,7 +80,7 @@ def group(graph: Graph, anchor: int) -> tuple[int, ...]:
     return (*_prefix(graph, anchor), anchor, *_chain(graph, anchor))
 
 
-def _chain(graph: Graph, anchor: int) -> tuple[int, ...]:
+def _chain(graph: View, anchor: int) -> tuple[int, ...]:
     """Return the nodes that follow an anchor."""
     found: list[int] = []
     value = value_of(anchor)
@@ -93,7 +94,7 @@ def _chain(graph: Graph, anchor: int) -> tuple[int, ...]:
     return tuple(found)
 
 
-def _chain_of(graph: Graph, node_id: int) -> int | None:
+def _chain_of(graph: View, node_id: int) -> int | None:
     """Return the anchor whose chain a node is in; an anchor within another's chain has none of its own."""
     if graph.nodes[node_id].sig.op.key not in FOLLOWERS:
         return None
@@ -103,7 +104,7 @@ def _chain_of(graph: Graph, node_id: int) -> int | None:
     return None
 
 
-def _prefix(graph: Graph, anchor: int) -> tuple[int, ...]:
+def _prefix(graph: View, anchor: int) -> tuple[int, ...]:
     """Return the nodes right before an anchor that no other group takes."""
     found: list[int] = []
     node = graph.nodes[anchor]
@@ -120,7 +121,7 @@ def _prefix(graph: Graph, anchor: int) -> tuple[int, ...]:
     return tuple(sorted(found))
 
 
-def _upstream(graph: Graph, node_id: int) -> Iterator[int]:
+def _upstream(graph: View, node_id: int) -> Iterator[int]:
     """Yield the anchors before a node, nearest first, on paths of operators that may follow one."""
     front, seen = [node_id], {node_id}
     for _ in range(LONGEST):
@@ -139,7 +140,7 @@ def _upstream(graph: Graph, node_id: int) -> Iterator[int]:
         front = found
 
 
-def _taken(graph: Graph, anchor: int, reader: int, value: int, step: Step) -> bool:
+def _taken(graph: View, anchor: int, reader: int, value: int, step: Step) -> bool:
     """Whether an addition of two convolutions belongs to the other one: it goes to the first operand's."""
     if step.operand in (None, CONSTANT) or graph.nodes[reader].inputs[0] == value:
         return False
@@ -156,7 +157,7 @@ def _taken(graph: Graph, anchor: int, reader: int, value: int, step: Step) -> bo
     return False
 
 
-def _fits(graph: Graph, node_id: int, step: Step, value: int | None) -> bool:
+def _fits(graph: View, node_id: int, step: Step, value: int | None) -> bool:
     node = graph.nodes[node_id]
     if node.sig.op.key not in step.ops or len(node.sig.outputs) != 1:
         return False

@@ -8,7 +8,8 @@ matter that far away; beyond, a value with whole blocks of channels is taken as 
 
 from __future__ import annotations
 
-from taso_gym.graph import SINK, Graph, Node, output_index, producer_of, value_of
+from taso_gym.cost.view import View
+from taso_gym.graph import SINK, Node, output_index, producer_of, value_of
 from taso_gym.signature import Signature
 from taso_gym.tensor import Shape, TensorType
 
@@ -33,7 +34,7 @@ class Layouts:
         """Take the number of channels in a block: 16 with AVX-512, 8 with AVX2; 0 where there is no such layout."""
         self.block = block
 
-    def blocked(self, graph: Graph, value: int, depth: int = DEPTH) -> bool:
+    def blocked(self, graph: View, value: int, depth: int = DEPTH) -> bool:
         """Whether a value is produced in blocks."""
         shape = image_shape(graph, value)
         if not self.block or shape is None or value in graph.leaves:
@@ -50,7 +51,7 @@ class Layouts:
             return self._whole(shape)
         return self._blocked_by_inputs(graph, node, shape, depth)
 
-    def _blocked_by_inputs(self, graph: Graph, node: Node, shape: Shape, depth: int) -> bool:
+    def _blocked_by_inputs(self, graph: View, node: Node, shape: Shape, depth: int) -> bool:
         key, sig = node.sig.op.key, node.sig
         data = [v for v, t in zip(node.inputs, sig.inputs, strict=False) if v is not None and t and not t.const]
         if key == "Concat":
@@ -64,12 +65,12 @@ class Layouts:
             return False
         return all(self.blocked(graph, v, depth - 1) for v in data)
 
-    def _folds(self, graph: Graph, data: list[int]) -> bool:
+    def _folds(self, graph: View, data: list[int]) -> bool:
         if len(data) != 1 or data[0] in graph.leaves or len(graph.uses[data[0]]) != 1:
             return False
         return graph.nodes[producer_of(data[0])].sig.op.key in FOLDED_INTO
 
-    def reads_blocks(self, graph: Graph, use: int) -> bool:
+    def reads_blocks(self, graph: View, use: int) -> bool:
         """Whether a use takes its value in blocks; if not, it takes it plain."""
         consumer, index = producer_of(use), output_index(use)
         if consumer == SINK:
@@ -106,7 +107,7 @@ class Layouts:
         return isinstance(shape[1], int) and shape[1] % self.block == 0
 
 
-def image_shape(graph: Graph, value: int) -> Shape | None:
+def image_shape(graph: View, value: int) -> Shape | None:
     """Return the shape of a value that is a batch of float images, the only ones with layouts; else None."""
     t = graph.type_of(value)
     if isinstance(t, TensorType) and t.dtype == "float" and t.shape is not None and len(t.shape) == 4:

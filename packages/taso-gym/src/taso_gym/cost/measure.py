@@ -25,7 +25,7 @@ import numpy as np
 
 from taso_gym import onnx_io
 from taso_gym.cost.measurement import THREAD_CPU, WALL, Measurement
-from taso_gym.cost.runtime import PROVIDERS, require
+from taso_gym.cost.runtime import PROVIDERS, one_line, require_provider
 from taso_gym.errors import CostError, OptionError
 from taso_gym.graph import Graph
 
@@ -67,8 +67,8 @@ def measure(
 ) -> Measurement:
     """Measure models side by side; the first is the reference.
 
-    Each is loaded in a process of its own, ``sessions`` times anew, and run on the same random inputs: ``rounds``
-    rounds of about 50 ms (3 to 50 runs) per session, the models of a round in random order.
+    Each is loaded in processes of its own and run on the same random inputs in rounds of about 50 ms, the models of a
+    round in random order.
 
     Args:
         models: name -> graph or file.
@@ -79,53 +79,57 @@ def measure(
         sessions: fresh processes of each model, one after the other.
         rounds: in each session.
         seed: of the order and of the inputs.
-        timeout_s: longest time that loading a model, or one round of it, may take.
+        timeout_s: longest time to load a model, and for a round of it.
         progress: called with (rounds done, rounds in all).
 
     Raises:
         OptionError: no model, or an unknown provider.
         MissingPackageError: onnxruntime isn't installed.
-        CostError: a model can't be loaded or run, doesn't answer in time, or the provider isn't there.
+        CostError: a model doesn't load, run or answer in time, or the provider isn't there.
     """
-    if not models or sessions < 1 or rounds < 1 or threads < 1:
+    if min(len(models), sessions, rounds, threads) < 1:
         raise OptionError("expected at least one model, session, round and thread")
-    if provider not in PROVIDERS:
-        raise OptionError(f"expected a provider among {', '.join(PROVIDERS)}, found {provider!r}")
-    require("onnxruntime")
-    estimator = THREAD_CPU if threads == 1 and provider == "cpu" else WALL
-    times = {name: np.empty((sessions, rounds)) for name in models}
+    require_provider(provider)
+    estimator, summary = (THREAD_CPU, median) if threads == 1 and provider == "cpu" else (WALL, min)
+    times, rng = {name: np.empty((sessions, rounds)) for name in models}, np.random.default_rng(seed)
     common = {"threads": threads, "provider": PROVIDERS[provider], "dims": dict(dims or {}), "seed": seed}
-    rng = np.random.default_rng(seed)
     with tempfile.TemporaryDirectory(prefix="taso-gym-") as folder:
-        paths = {name: _as_file(model, Path(folder) / f"{i}.onnx") for i, (name, model) in enumerate(models.items())}
-        for session in range(sessions):
-            with ExitStack() as stack:
-                children: dict[str, _Child] = {}
-                for name, path in paths.items():
-                    own = {**common, **asdict((settings or {}).get(name, SessionSettings())), "model": str(path)}
-                    children[name] = stack.enter_context(_Child(name, own, timeout_s))
-                for i, found in enumerate(_rounds(children, rounds, rng)):
-                    for name, nanoseconds in found.items():
-                        times[name][session, i] = (median if estimator == THREAD_CPU else min)(nanoseconds) / 1e6
-                    if progress:
-                        progress(session * rounds + i + 1, sessions * rounds)
+        own = {name: {**common, "model": _as_file(model, Path(folder))} for name, model in models.items()}
+        for name in models:
+            own[name] |= asdict((settings or {}).get(name, SessionSettings()))
+        for (session, i), found in _rounds(own, (sessions, rounds), rng, timeout_s):
+            for name, runs in found.items():
+                times[name][session, i] = summary(runs) / 1e6
+            if progress:
+                progress(session * rounds + i + 1, sessions * rounds)
     return Measurement(times, threads, PROVIDERS[provider], estimator)
 
 
-def _rounds(children: Mapping[str, _Child], rounds: int, rng: np.random.Generator) -> Iterator[dict[str, list[int]]]:
-    """Yield the times of each model's runs in nanoseconds, round by round."""
-    runs = {name: _runs_per_round(child) for name, child in children.items()}
-    for _ in range(rounds):
-        yield {name: children[name].run(runs[name]) for name in map(str, rng.permutation(list(children)))}
+def _rounds(
+    settings: Mapping[str, Mapping[str, Any]], counts: tuple[int, int], rng: np.random.Generator, timeout_s: float
+) -> Iterator[tuple[tuple[int, int], dict[str, list[int]]]]:
+    """Load each model in a process, anew for each session, and yield the times of its runs, round by round.
+
+    Yields:
+        (session, round), and for each model the nanoseconds of its runs.
+    """
+    for session in range(counts[0]):
+        with ExitStack() as stack:
+            children = {name: stack.enter_context(_Child(name, own, timeout_s)) for name, own in settings.items()}
+            runs = {name: _runs_per_round(child) for name, child in children.items()}
+            for i in range(counts[1]):
+                order = map(str, rng.permutation(list(children)))
+                yield (session, i), {name: children[name].run(runs[name]) for name in order}
 
 
-def _as_file(model: Graph | str | Path, path: Path) -> Path:
+def _as_file(model: Graph | str | Path, folder: Path) -> str:
     if not isinstance(model, Graph):
         if not Path(model).is_file():
             raise CostError(f"expected a model file, found nothing at {model}")
-        return Path(model).absolute()
+        return str(Path(model).absolute())
+    path = folder / f"{len(list(folder.iterdir()))}.onnx"
     onnx_io.save(model, path)
-    return path
+    return str(path)
 
 
 def _runs_per_round(child: _Child) -> int:
@@ -184,7 +188,7 @@ class _Child:
             raise CostError(f"expected {self._name} to run, found that its process ended: {self._last_words()}")
         answer = json.loads(line)
         if "error" in answer:
-            raise CostError(f"expected {self._name} to run, found {' '.join(str(answer['error']).split())}")
+            raise CostError(f"expected {self._name} to run, found {one_line(answer['error'])}")
         return answer
 
     def _last_words(self) -> str:

@@ -13,7 +13,7 @@ by its bytes on the default device of `taso_gym.cost.roofline`.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -29,6 +29,7 @@ from taso_gym.cost.region import FUSED, RADIUS, Region, lone, region_of
 from taso_gym.cost.roofline import bound_ps
 from taso_gym.cost.sessions import Runtime
 from taso_gym.cost.small_model import SmallModel, bind_signature, draw
+from taso_gym.cost.view import Remembered
 from taso_gym.cost.work import Work
 from taso_gym.errors import CostError
 from taso_gym.graph import Graph
@@ -87,7 +88,16 @@ class OnnxRuntimeCost(SummedCost):
 
     def context(self, graph: Graph, node_id: int) -> Hashable:
         """Return the region that a node runs in."""
-        return region_of(graph, node_id, self.layouts)
+        return self._contexts(graph, node_id)
+
+    def affected(self, node_ids: Iterable[int]) -> set[int]:
+        """Return the operators whose regions, as found so far, depend on these or on who reads them."""
+        return self._contexts.affected(node_ids)
+
+    @cached_property
+    def _contexts(self) -> Remembered[Region | str | None]:
+        layouts = self.layouts
+        return Remembered(lambda view, node_id: region_of(view, node_id, layouts))
 
     def time(self, sig: Signature, context: Hashable, load: Work) -> tuple[int, int]:
         """Return the time of the region that a node anchors, and how many kernels it takes; nothing within one."""
@@ -168,6 +178,10 @@ class OnnxRuntimeCost(SummedCost):
         bound = [bind_signature(part.sig, self._dims) for part in region.nodes]
         parts = [(f"{s.hash:016x}", str(s), tuple(p.operands)) for s, p in zip(bound, region.nodes, strict=True)]
         return f"{parts} {region.inputs} {region.outputs}"
+
+    def __getstate__(self) -> dict[str, object]:
+        """Leave what is found again behind when pickled."""
+        return {name: value for name, value in super().__getstate__().items() if name != "_contexts"}
 
     def _recall(self, name: str) -> dict[str, Any] | None:
         text = self._cache.get(f"{self._runtime.key}|{name}")

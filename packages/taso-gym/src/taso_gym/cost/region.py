@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 from taso_gym.cost.fusion import group, owner
 from taso_gym.cost.layout import Layouts, image_shape
-from taso_gym.graph import Graph, Node, output_index, producer_of, value_of
+from taso_gym.cost.view import View
+from taso_gym.graph import Node, output_index, producer_of, value_of
 from taso_gym.signature import Signature
 from taso_gym.tensor import TensorType
 
@@ -14,8 +17,8 @@ FUSED = "fused"
 """Context of a node that runs within the kernel of its group's anchor, which bears the cost."""
 
 OWN, PLAIN, BLOCKED, BOTH = "own", "plain", "blocked", "both"
-RADIUS = 9
-"""A group spans three edges after its anchor; its layouts depend on three more, and on who else reads those."""
+RADIUS = 11
+"""A gate spans ten edges (two of centring, four before its anchor, four after), and who reads its values counts."""
 
 
 class Operand(NamedTuple):
@@ -49,7 +52,8 @@ class Wanted(NamedTuple):
     layout: str
 
 
-class Region(NamedTuple):
+@dataclass(frozen=True)
+class Region:
     """A group of nodes with the layouts at its border.
 
     Attributes:
@@ -63,8 +67,16 @@ class Region(NamedTuple):
     inputs: tuple[str, ...]
     outputs: tuple[Wanted, ...]
 
+    @cached_property
+    def _hash(self) -> int:
+        return hash((self.nodes, self.inputs, self.outputs))
 
-def region_of(graph: Graph, node_id: int, layouts: Layouts) -> Region | str | None:
+    def __hash__(self) -> int:
+        """Return the hash of the fields, worked out once: regions are looked up far more often than made."""
+        return self._hash
+
+
+def region_of(graph: View, node_id: int, layouts: Layouts) -> Region | str | None:
     """Return a node's context: its region, `FUSED`, or None for a node that runs by itself on plain values."""
     sig = graph.nodes[node_id].sig
     if sig.const or sig.op.view:
@@ -93,7 +105,7 @@ def lone(sig: Signature) -> Region:
 class _Builder:
     """Builds the region of a group."""
 
-    def __init__(self, graph: Graph, layouts: Layouts, members: tuple[int, ...]) -> None:
+    def __init__(self, graph: View, layouts: Layouts, members: tuple[int, ...]) -> None:
         self._graph, self._layouts, self._members = graph, layouts, members
         self._position = {node_id: i for i, node_id in enumerate(members)}
         self._inputs: dict[int, int] = {}
@@ -137,7 +149,7 @@ class _Builder:
         found: list[Wanted] = []
         for output in range(len(self._graph.nodes[node_id].sig.outputs)):
             value = value_of(node_id, output)
-            uses = self._graph.uses.get(value, ())
+            uses = self._graph.uses[value]
             outside = [use for use in uses if producer_of(use) not in self._position]
             if uses and not outside:
                 continue

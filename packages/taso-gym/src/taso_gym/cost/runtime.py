@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-from taso_gym.errors import CostError, MissingPackageError
+from taso_gym.errors import CostError, MissingPackageError, OptionError
 
 PROVIDERS = {"cpu": "CPUExecutionProvider", "cuda": "CUDAExecutionProvider"}
 """Short name -> onnxruntime's name of an execution provider."""
@@ -28,14 +28,22 @@ def require(package: str) -> Any:
 
 
 def require_provider(provider: str) -> Any:
-    """Return onnxruntime, having made sure that it offers an execution provider.
+    """Return onnxruntime, having made sure that it offers an execution provider, by short name.
 
     Raises:
+        OptionError: an unknown provider.
         MissingPackageError: onnxruntime isn't installed.
         CostError: it comes without the provider.
     """
+    if provider not in PROVIDERS:
+        raise OptionError(f"expected a provider among {', '.join(PROVIDERS)}, found {provider!r}")
     ort = require("onnxruntime")
     found = ort.get_available_providers()
-    if provider not in found:
-        raise CostError(f"expected onnxruntime with the provider {provider}, found {', '.join(found)}")
+    if PROVIDERS[provider] not in found:
+        raise CostError(f"expected onnxruntime with the provider {PROVIDERS[provider]}, found {', '.join(found)}")
     return ort
+
+
+def one_line(error: object) -> str:
+    """Return an exception's message, or another text, as one line."""
+    return " ".join(str(error).split())

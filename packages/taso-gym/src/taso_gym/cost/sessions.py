@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from onnx import ModelProto, TensorProto, helper
 
-from taso_gym.cost.runtime import PROVIDERS, require_provider
+from taso_gym.cost.runtime import PROVIDERS, one_line, require_provider
 from taso_gym.errors import CostError, OptionError
 
 WARM_UPS = 2
@@ -48,17 +48,15 @@ class Runtime:
     """
 
     def __init__(self, provider: str, threads: int) -> None:
-        if provider not in PROVIDERS:
-            raise OptionError(f"expected a provider among {', '.join(PROVIDERS)}, found {provider!r}")
         if threads < 1:
             raise OptionError(f"expected at least one thread, found {threads}")
         self.provider, self.threads = provider, threads
-        require_provider(PROVIDERS[provider])
+        require_provider(provider)
 
     @property
     def ort(self) -> Any:
         """The package."""
-        return require_provider(PROVIDERS[self.provider])
+        return require_provider(self.provider)
 
     @property
     def key(self) -> str:
@@ -160,11 +158,6 @@ class Runtime:
         model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=10)
         feeds = {"x": self.place(np.ones(1, np.float32))}
         return min(self._time(model.SerializeToString(), feeds).time_ps for _ in range(3))
-
-
-def one_line(error: Exception) -> str:
-    """Return an exception of onnxruntime as one line."""
-    return " ".join(str(error).split())
 
 
 def cpu_name() -> str:

@@ -8,13 +8,14 @@ fuses only then; the table of a Gather is an input, which costs nothing to make.
 from __future__ import annotations
 
 import math
+import os
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
 
-from taso_gym.cost.dims import Dims, sizes_of
+from taso_gym.cost.dims import Dims, size_bytes, sizes_of
 from taso_gym.cost.region import BLOCKED, PLAIN, Operand, Part, Region, Wanted
 from taso_gym.errors import CostError
 from taso_gym.ops import OPERATORS, Operator
@@ -28,6 +29,10 @@ STAND_IN = "stand-in"
 """Beginning of the names of the stand-ins' values and nodes."""
 FEW_CHANNELS = 4
 TABLES = frozenset({"Gather", "GatherElements", "GatherND"})
+MOST_ROWS = 16384
+"""Rows of a table that are made: the indices are zero, so the others aren't read."""
+COPIES = 4
+"""How often a value is in memory: as an array, in the model, serialised, and in the session."""
 DIVISIONS = frozenset({"Div", "Mod"})
 
 
@@ -65,7 +70,8 @@ class SmallModel:
         """Build the model; symbols are bound by ``dims``.
 
         Raises:
-            CostError: the region holds an operator that isn't in the table, or a value that is no tensor.
+            CostError: the region holds an operator that isn't in the table, a value that is no tensor, or more than
+                fits into memory.
         """
         self.feeds: dict[str, NDArray[Any]] = {}
         self.converted_before: set[str] = set()
@@ -76,6 +82,9 @@ class SmallModel:
         self._rng = np.random.default_rng(0)
         self._names: dict[int, str] = {}
         bound = [self._bind(part, dims) for part in region.nodes]
+        needed = COPIES * sum(size_bytes(t) for sig in bound for t in (*sig.inputs, *sig.outputs))
+        if needed > (most := os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")):
+            raise CostError(f"expected operators that {most} bytes of memory can hold, found {bound[0]}")
         operators = [OPERATORS[sig.op.domain, sig.op.name] for sig in bound]
         opset = max([OPSET, *(op.since for op in operators if not op.domain)])
         for i, (part, sig, op) in enumerate(zip(region.nodes, bound, operators, strict=True)):
@@ -116,7 +125,8 @@ class SmallModel:
             value = draw(t, self._rng, divisor)
             return self._weight(name, value if operand.value is None else np.full_like(value, operand.value))
         if operand.kind == "constant":
-            return self._input(name, t, divisor)
+            rows, *rest = sizes_of(t)
+            return self._input(name, t._replace(shape=(min(rows, MOST_ROWS), *rest)), divisor)
         if operand.place not in self._names:
             layout = region.inputs[operand.place]
             alone = len(region.nodes) == 1 or t.dtype not in FLOATS

@@ -1,0 +1,122 @@
+"""The cache of measurements: concurrent processes, kill -9, damaged files, other versions."""
+
+import os
+import pickle
+import signal
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from taso_gym.cost.cache import Cache, default_path
+from taso_gym.errors import CostError
+
+WRITER = """
+import sys
+from taso_gym.cost.cache import Cache
+cache = Cache(sys.argv[1])
+print("open" if cache.get("none") is None else "", flush=True)
+for i in range(int(sys.argv[3])):
+    cache.put(f"key {i}", f"{sys.argv[2]} {i}")
+"""
+
+
+def writer(path: Path, name: str, count: int) -> subprocess.Popen[str]:
+    """Start a process that writes ``count`` entries."""
+    command = [sys.executable, "-c", WRITER, str(path), name, str(count)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+
+
+def test_what_was_written_first_stays(tmp_path: Path) -> None:
+    cache = Cache(tmp_path / "deep" / "cache.sqlite")
+    assert cache.get("a") is None
+    assert cache.put("a", "1") == "1"
+    assert cache.put("a", "2") == "1"
+    assert Cache(cache.path).get("a") == "1"
+
+
+def test_two_processes_write_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "cache.sqlite"
+    processes = [writer(path, name, 200) for name in "xy"]
+    for process in processes:
+        with process:
+            assert process.wait() == 0
+    found = [Cache(path).get(f"key {i}") for i in range(200)]
+    assert all(text in (f"x {i}", f"y {i}") for i, text in enumerate(found))
+
+
+def test_a_killed_writer_leaves_a_whole_cache(tmp_path: Path) -> None:
+    path = tmp_path / "cache.sqlite"
+    with writer(path, "x", 10**9) as process:
+        assert process.stdout and process.stdout.readline() == "open\n"
+        cache = Cache(path)
+        while cache.get("key 50") is None:
+            pass
+        os.kill(process.pid, signal.SIGKILL)
+    assert Cache(path).get("key 50") == "x 50"
+    assert Cache(path).put("new", "1") == "1"
+
+
+@pytest.mark.parametrize("damage", ["header", "middle", "truncated"])
+def test_a_damaged_file_is_set_aside_with_a_warning(tmp_path: Path, damage: str) -> None:
+    path = tmp_path / "cache.sqlite"
+    cache = Cache(path)
+    for i in range(500):
+        cache.put(f"key {i}", "x" * 100)
+    cache.close()
+    data = bytearray(path.read_bytes())
+    if damage == "header":
+        data[:100] = b"?" * 100
+    elif damage == "middle":
+        data[4096 : len(data) // 2] = b"?" * (len(data) // 2 - 4096)
+    path.write_bytes(data[: len(data) // 2 + 7] if damage == "truncated" else data)
+    with pytest.warns(UserWarning, match=r"found .* damaged .* it is now cache.sqlite.damaged-1, and a new one"):
+        assert Cache(path).put("a", "1") == "1"
+    assert (tmp_path / "cache.sqlite.damaged-1").stat().st_size > 0
+    assert Cache(path).get("a") == "1"
+
+
+def test_damage_while_open_is_noticed(tmp_path: Path) -> None:
+    path = tmp_path / "cache.sqlite"
+    cache = Cache(path)
+    for i in range(80):
+        cache.put(f"key {i}", "x" * 100_000)  # more than SQLite keeps in memory
+    cache.close()
+    again = Cache(path)
+    assert again.get("key 1")
+    path.write_bytes(path.read_bytes()[:4096] + b"?" * 8_000_000)
+    with pytest.warns(UserWarning, match="damaged"):
+        assert [again.get(f"key {i}") for i in range(80)][-1] is None
+
+
+def test_another_version_is_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "cache.sqlite"
+    with sqlite3.connect(path) as db:
+        db.execute("PRAGMA user_version = 7")
+    db.close()
+    before = path.read_bytes()
+    with pytest.raises(CostError, match="expected a cache of version 1, found version 7"):
+        Cache(path).get("a")
+    assert path.read_bytes() == before
+
+
+def test_a_folder_that_is_no_folder(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(CostError, match="expected a folder for the cache"):
+        Cache(tmp_path / "file" / "cache.sqlite").get("a")
+    (tmp_path / "taken.sqlite").mkdir()
+    with pytest.raises(CostError, match="expected a cache that can be read and written"):
+        Cache(tmp_path / "taken.sqlite").get("a")
+
+
+def test_a_pickled_cache_opens_for_itself(tmp_path: Path) -> None:
+    cache = Cache(tmp_path / "cache.sqlite")
+    cache.put("a", "1")
+    assert pickle.loads(pickle.dumps(cache)).get("a") == "1"  # noqa: S301
+
+
+def test_the_default_is_in_the_users_cache_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", "/somewhere")
+    assert default_path() == Path("/somewhere/taso-gym/measurements.sqlite")

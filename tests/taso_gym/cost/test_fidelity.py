@@ -1,0 +1,221 @@
+"""The contexts against onnxruntime: over a graph they name exactly the kernels that it executes for the whole."""
+
+from collections import Counter
+from collections.abc import Callable
+
+import pytest
+from cost_graphs import weight
+
+from taso_gym.builder import GraphBuilder
+from taso_gym.cost.onnxruntime import OnnxRuntimeCost
+from taso_gym.cost.region import FUSED, Region, lone
+from taso_gym.graph import Graph
+from taso_gym.tensor import TensorType
+from taso_gym.weights import literal
+
+pytest.importorskip("onnxruntime")
+Build = Callable[[GraphBuilder], int]
+GRAPHS: dict[str, Build] = {}
+
+
+def graph(build: Build) -> Build:
+    """Enter a graph into the table."""
+    GRAPHS[build.__name__] = build
+    return build
+
+
+def image(b: GraphBuilder, channels: int = 32, name: str = "x") -> int:
+    """Add an input image."""
+    return b.input(name, TensorType("float", (1, channels, 8, 8)))
+
+
+def tokens(b: GraphBuilder, width: int = 32, name: str = "x") -> int:
+    """Add an input sequence."""
+    return b.input(name, TensorType("float", (1, 16, width)))
+
+
+def conv(b: GraphBuilder, x: int, made: int, size: int = 1, group: int = 1) -> int:
+    """Add a convolution that keeps the image's size."""
+    taken = b.shape_of(x)[1]
+    assert isinstance(taken, int)
+    name = f"w{b.shape_of(x)}{made}{size}{group}{x}"
+    pads = (size // 2,) * 4
+    return b.add("Conv", x, weight(b, name, made, taken // group, size, size), pads=pads, group=group)
+
+
+def norm(b: GraphBuilder, x: int) -> int:
+    """Add an inference BatchNormalization."""
+    channels = b.shape_of(x)[1]
+    assert isinstance(channels, int)
+    return b.add("BatchNormalization", x, *(weight(b, f"{x}{part}", channels) for part in "smbv"))
+
+
+def number(b: GraphBuilder, value: float) -> int:
+    """Add a scalar constant."""
+    return b.weight(f"number {value}", *literal(value, "float"))
+
+
+def linear(b: GraphBuilder, x: int, width: int = 32, bias: bool = True) -> int:
+    """Add a product with a weight, and a bias."""
+    product = b.add("MatMul", x, weight(b, f"w{x}", int(str(b.shape_of(x)[-1])), width))
+    return b.add("Add", product, weight(b, f"b{x}", width)) if bias else product
+
+
+@graph
+def convolutions_with_everything_after(b: GraphBuilder) -> int:
+    x = b.add("Relu", norm(b, conv(b, image(b, 3), 32, 3)))
+    return b.add("Relu", b.add("Add", norm(b, conv(b, x, 32, 3)), x))
+
+
+@graph
+def two_convolutions_added(b: GraphBuilder) -> int:
+    x = b.add("Relu", conv(b, image(b), 32))
+    return b.add("Relu", b.add("Add", conv(b, x, 32), conv(b, x, 32)))
+
+
+@graph
+def parallel_convolutions_merged(b: GraphBuilder) -> int:
+    x = b.add("Relu", conv(b, image(b), 32))
+    left = b.add("Split", conv(b, x, 64), axis=1, split=(32, 32))
+    return b.add("Concat", conv(b, left, 16), conv(b, left + 1, 16), axis=1)
+
+
+@graph
+def concatenation_of_blocks(b: GraphBuilder) -> int:
+    x = conv(b, image(b), 32)
+    joined = b.add("Concat", b.add("Relu", conv(b, x, 16)), b.add("Relu", conv(b, x, 16, 3)), axis=1)
+    return b.add("GlobalAveragePool", conv(b, joined, 32))
+
+
+@graph
+def concatenation_of_odd_channels(b: GraphBuilder) -> int:
+    x = conv(b, image(b), 32)
+    return conv(b, b.add("Concat", conv(b, x, 24), conv(b, x, 24), axis=1), 16)
+
+
+@graph
+def operators_without_blocks_between(b: GraphBuilder) -> int:
+    x = conv(b, image(b), 32)
+    return conv(b, b.add("PRelu", x, weight(b, "slope", 32, 1, 1)), 32)
+
+
+@graph
+def grouped_convolutions(b: GraphBuilder) -> int:
+    x = conv(b, conv(b, image(b), 32), 32, 3, group=4)
+    return conv(b, conv(b, x, 32, 3, group=2), 32, 3, group=32)
+
+
+@graph
+def pools(b: GraphBuilder) -> int:
+    x = b.add("MaxPool", conv(b, image(b), 32), kernel_shape=(2, 2))
+    odd = b.add("AveragePool", conv(b, x, 20), kernel_shape=(2, 2))
+    return b.add("Flatten", b.add("GlobalAveragePool", conv(b, odd, 32)))
+
+
+@graph
+def squeeze_and_excite(b: GraphBuilder) -> int:
+    x = b.add("HardSwish", norm(b, conv(b, image(b), 32)))
+    gate = b.add("HardSigmoid", conv(b, b.add("Relu", conv(b, b.add("GlobalAveragePool", x), 16)), 32))
+    return conv(b, b.add("Mul", x, gate), 32)
+
+
+@graph
+def normalisation_before_convolution(b: GraphBuilder) -> int:
+    x = conv(b, image(b), 32)
+    return conv(b, b.add("Relu", norm(b, b.add("Concat", x, conv(b, x, 32), axis=1))), 32)
+
+
+@graph
+def swish(b: GraphBuilder) -> int:
+    x = conv(b, image(b), 32)
+    return conv(b, b.add("Mul", x, b.add("Sigmoid", x)), 32)
+
+
+@graph
+def padding_before_convolution(b: GraphBuilder) -> int:
+    return conv(b, b.add("Pad", image(b), pads=(0, 0, 1, 1, 0, 0, 1, 1)), 32)
+
+
+@graph
+def linear_layers(b: GraphBuilder) -> int:
+    return linear(b, b.add("Gelu", linear(b, tokens(b), 64)))
+
+
+@graph
+def gelu_by_erf(b: GraphBuilder) -> int:
+    x = linear(b, tokens(b))
+    error = b.add("Add", b.add("Erf", b.add("Div", x, number(b, 1.4142135381698608))), number(b, 1.0))
+    return linear(b, b.add("Mul", b.add("Mul", x, error), number(b, 0.5)))
+
+
+@graph
+def gelu_by_tanh(b: GraphBuilder) -> int:
+    x = linear(b, tokens(b))
+    cube = b.add("Mul", b.add("Pow", x, number(b, 3.0)), number(b, 0.044715))
+    inner = b.add("Mul", b.add("Add", x, cube), number(b, 0.7978845608028654))
+    outer = b.add("Add", b.add("Tanh", inner), number(b, 1.0))
+    return linear(b, b.add("Mul", b.add("Mul", x, number(b, 0.5)), outer))
+
+
+@graph
+def layer_normalisation_written_out(b: GraphBuilder) -> int:
+    x = linear(b, tokens(b))
+    centred = b.add("Sub", x, b.add("ReduceMean", x, axes=(2,)))
+    variance = b.add("ReduceMean", b.add("Pow", centred, number(b, 2.0)), axes=(2,))
+    scaled = b.add("Div", centred, b.add("Sqrt", b.add("Add", variance, number(b, 1e-5))))
+    return linear(b, b.add("Add", b.add("Mul", scaled, weight(b, "g", 32)), weight(b, "s", 32)))
+
+
+@graph
+def skip_connections(b: GraphBuilder) -> int:
+    x = tokens(b)
+    total = b.add("Add", linear(b, x), x)
+    once = b.add("LayerNormalization", total, weight(b, "g", 32), weight(b, "s", 32))
+    again = b.add("Add", linear(b, once), once)
+    twice = b.add("LayerNormalization", again, weight(b, "g2", 32), weight(b, "s2", 32))
+    return b.add("Add", again, linear(b, twice))
+
+
+@graph
+def attention_scores(b: GraphBuilder) -> int:
+    q, k = (b.input(name, TensorType("float", (1, 4, 16, 8))) for name in "qk")
+    scores = b.add("MatMul", q, b.add("Transpose", k, perm=(0, 1, 3, 2)))
+    return b.add("Softmax", b.add("Div", scores, number(b, 8.0)))
+
+
+@graph
+def recurrent_cell(b: GraphBuilder) -> int:
+    x, h = (b.input(name, TensorType("float", (1, 32))) for name in "xh")
+    gate = b.add("Sigmoid", b.add("Add", linear(b, x, bias=False), linear(b, h, bias=False)))
+    return b.add("Mul", gate, b.add("Tanh", linear(b, x, bias=True)))
+
+
+def build(name: str) -> Graph:
+    """Build a graph of the table."""
+    b = GraphBuilder({"": 20})
+    b.output("y", GRAPHS[name](b))
+    return b.build()
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> OnnxRuntimeCost:
+    """A model with a cache of its own."""
+    return OnnxRuntimeCost(cache=tmp_path_factory.mktemp("cache") / "cache.sqlite")
+
+
+def operators(keys: list[str]) -> Counter[str]:
+    """Count kernels by operator and activation."""
+    fused = [key.partition("activation=")[2].split(",")[0].rstrip("]") for key in keys]
+    return Counter(f"{key.split('[')[0]} {activation}".strip() for key, activation in zip(keys, fused, strict=True))
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_contexts_name_what_is_executed(name: str, model: OnnxRuntimeCost) -> None:
+    found, predicted = build(name), list[str]()
+    for node_id, node in found.operators():
+        context = model.context(found, node_id)
+        if not node.sig.op.view and context != FUSED:
+            keys = model.executed_in(context if isinstance(context, Region) else lone(node.sig))
+            assert keys is not None
+            predicted += keys
+    assert operators(predicted) == operators([key for key, _ in model.executed(found)])

@@ -1,0 +1,130 @@
+"""The measured model: figures that make sense, kept in its cache, and failures that don't stop a search."""
+
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from cost_graphs import mlp, symbolic_mlp
+
+from taso_gym.builder import GraphBuilder
+from taso_gym.cost import load
+from taso_gym.cost.onnxruntime import FAILED_PS, OnnxRuntimeCost
+from taso_gym.cost.region import FUSED
+from taso_gym.cost_model import Cost
+from taso_gym.errors import CostError, MissingPackageError, OptionError
+from taso_gym.graph import Graph
+from taso_gym.ops import OPERATORS
+from taso_gym.signature import OpaqueOperator, opaque_signature, signature
+from taso_gym.tensor import TensorType
+
+pytest.importorskip("onnxruntime")
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> Path:
+    """A cache of the test's own."""
+    return tmp_path / "cache.sqlite"
+
+
+def product(rows: int) -> Graph:
+    """A graph of one square product."""
+    b = GraphBuilder({"": 20})
+    x = b.input("x", TensorType("float", (rows, rows)))
+    b.output("y", b.add("MatMul", x, x))
+    return b.build()
+
+
+def test_more_work_takes_longer(cache: Path) -> None:
+    found = OnnxRuntimeCost(cache=cache)
+    small, large = (found.graph(product(rows)) for rows in (64, 256))
+    assert 0 < 10 * small.time_ps < large.time_ps  # 64 times the work
+    assert (small.kernels, small.flops) == (1, 2 * 64**3)
+
+
+def test_what_was_measured_is_read_back(cache: Path) -> None:
+    asked: list[str] = []
+    first = OnnxRuntimeCost(cache=cache, progress=asked.append).graph(mlp())
+    assert len(asked) == 1 and asked[0].startswith("MatMul")
+    assert OnnxRuntimeCost(cache=cache, progress=asked.append).graph(mlp()) == first
+    assert len(asked) == 1
+
+
+def test_an_epilogue_costs_nothing_by_itself(cache: Path) -> None:
+    found, graph = OnnxRuntimeCost(cache=cache), mlp()
+    times = [found.node(n.sig, found.context(graph, i)).time_ps for i, n in graph.operators()]
+    assert times[0] > 0 and times[1:] == [0, 0]
+    assert [found.context(graph, i) for i, _ in graph.operators()][1:] == [FUSED, FUSED]
+
+
+def test_symbols_are_bound(cache: Path) -> None:
+    found = OnnxRuntimeCost(dims={"batch": 4}, cache=cache)
+    assert found.graph(symbolic_mlp()) == found.graph(mlp())
+
+
+def test_an_operator_that_fails_never_pays(cache: Path) -> None:
+    found = OnnxRuntimeCost(cache=cache)
+    sig = signature(OPERATORS["", "Sin"], {}, [TensorType("bfloat16", (4,))])  # a type that its kernel doesn't take
+    assert found.node(sig).time_ps == FAILED_PS
+    assert OnnxRuntimeCost(cache=cache).node(sig).time_ps == FAILED_PS
+
+
+def test_an_operator_too_large_for_memory_never_pays(cache: Path) -> None:
+    sig = signature(OPERATORS["", "Relu"], {}, [TensorType("float", (1 << 20, 1 << 20))])
+    assert OnnxRuntimeCost(cache=cache).node(sig).time_ps == FAILED_PS
+
+
+def test_an_opaque_operator_is_costed_by_its_bytes(cache: Path) -> None:
+    t = TensorType("float", (30, 100))
+    sig = opaque_signature(OpaqueOperator("my.domain", "Mystery", b"", pure=True), (t,), (t,))
+    assert OnnxRuntimeCost(cache=cache).node(sig) == Cost(24_000 * 1000 // 60 + 1_500_000, 0, 24_000, 1)
+
+
+def test_a_pickled_model_keeps_its_cache(cache: Path) -> None:
+    found = OnnxRuntimeCost(cache=cache)
+    cost = found.graph(mlp())
+    assert pickle.loads(pickle.dumps(found)).graph(mlp()) == cost  # noqa: S301
+
+
+def test_two_processes_agree(cache: Path) -> None:
+    code = (
+        "from cost_graphs import mlp; from taso_gym.cost.onnxruntime import OnnxRuntimeCost;"
+        f"print(OnnxRuntimeCost(cache={str(cache)!r}).graph(mlp(16, 64)).time_ps)"
+    )
+    command = [sys.executable, "-c", f"import sys; sys.path.insert(0, {str(Path(__file__).parents[2])!r}); {code}"]
+    processes = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    first, second = (process.communicate(timeout=120)[0] for process in processes)
+    assert first == second != ""
+
+
+def test_a_cache_with_nonsense_in_it_is_one_line(cache: Path) -> None:
+    found = OnnxRuntimeCost(cache=cache)
+    found.graph(mlp())
+    found._cache._run(lambda db: db.execute("UPDATE measurements SET value = 'nonsense'"))  # pyright: ignore[reportPrivateUsage]
+    with pytest.raises(CostError, match=r"expected a measurement as JSON, found 'nonsense' in .* delete that file"):
+        OnnxRuntimeCost(cache=cache).graph(mlp())
+
+
+def test_the_key_names_all_that_times_depend_on(cache: Path) -> None:
+    import onnxruntime
+
+    key = OnnxRuntimeCost(dims={"n": 2}, threads=2, cache=cache).key
+    assert all(part in key for part in ("CPUExecutionProvider", onnxruntime.__version__, "2 threads", "[n=2]"))
+
+
+def test_a_missing_provider_is_an_error() -> None:
+    with pytest.raises(CostError, match="expected onnxruntime with the provider CUDAExecutionProvider, found"):
+        load("onnxruntime:cuda")
+
+
+@pytest.mark.parametrize("call", [lambda: load("onnxruntime:tpu"), lambda: load("onnxruntime", threads=0)])
+def test_options_are_checked(call: object) -> None:
+    with pytest.raises(OptionError, match="expected"):
+        call()  # pyright: ignore[reportCallIssue]
+
+
+def test_a_missing_package_names_the_extras(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    with pytest.raises(MissingPackageError, match=r"taso-gym\[cpu\]' or pip install 'taso-gym\[gpu\]"):
+        load("onnxruntime")

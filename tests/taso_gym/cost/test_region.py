@@ -1,0 +1,95 @@
+"""Contexts are found incrementally, and that equals finding them from scratch."""
+
+import random
+from collections.abc import Hashable, Iterable
+
+import pytest
+from cost_graphs import folded, mlp
+
+from taso_gym import models
+from taso_gym.cost.base import SummedCost
+from taso_gym.cost.layout import Layouts
+from taso_gym.cost.region import FUSED, Region, lone, region_of
+from taso_gym.cost.view import Remembered, View
+from taso_gym.cost.work import Work
+from taso_gym.graph import Graph
+from taso_gym.rules.ruleset import RuleSet
+from taso_gym.rules.state import RewriteState
+from taso_gym.signature import Signature, stable_hash
+
+SMALL_NETWORKS = {
+    "SqueezeNet1.1": {"image": 64},
+    "BERT": {"layers": 2, "sequence": 16},
+    "GPT2": {"layers": 2, "sequence": 16},
+}
+
+
+class HashedCost(SummedCost):
+    """Costs a hash of the context: two contexts that differ are sure to cost different times."""
+
+    radius = 1
+    key = "hashed"
+
+    def __init__(self) -> None:
+        super().__init__("hashed", None)
+        self._contexts = Remembered(lambda view, node_id: region_of(view, node_id, Layouts(16)))
+
+    def context(self, graph: Graph, node_id: int) -> Hashable:
+        return self._contexts(graph, node_id)
+
+    def affected(self, node_ids: Iterable[int]) -> set[int]:
+        return self._contexts.affected(node_ids)
+
+    def time(self, sig: Signature, context: Hashable, load: Work) -> tuple[int, int]:
+        if isinstance(context, Region):
+            context = [(part.sig.hash, part.operands) for part in context.nodes], context.inputs, context.outputs
+        return stable_hash(sig.hash, context) % 10**9, 1
+
+
+@pytest.mark.parametrize("name", SMALL_NETWORKS)
+def test_incremental_contexts_equal_those_from_scratch(name: str) -> None:
+    graph, rules, rng = models.build(name, **SMALL_NETWORKS[name]), RuleSet.load("default"), random.Random(0)
+    state = RewriteState(graph, rules, HashedCost())
+    for _ in range(25):
+        legal = [match for row in state.matches for match in row]
+        if not legal:
+            break
+        match = rng.choice(legal)
+        predicted = state.cost + state.delta(match)
+        state = state.apply(match)
+        assert state.cost == predicted == HashedCost().graph(state.graph)
+
+
+def test_an_epilogue_is_fused() -> None:
+    graph = mlp()
+    contexts = [region_of(View(graph), i, Layouts(16)) for i, _ in graph.operators()]
+    assert contexts[1:] == [FUSED, FUSED]
+    assert isinstance(contexts[0], Region)
+    assert [part.sig.op.key for part in contexts[0].nodes] == ["MatMul", "Add", "Relu"]
+
+
+def test_a_node_by_itself_and_a_constant_have_no_context() -> None:
+    graph = folded()
+    assert [region_of(View(graph), i, Layouts(16)) for i, _ in graph.operators()] == [None, None]
+
+
+def test_a_lone_region_reads_its_own_inputs() -> None:
+    sig = next(node.sig for _, node in mlp().operators())
+    region = lone(sig)
+    assert [operand and operand.kind for operand in region.nodes[0].operands] == ["input", "constant"]
+    assert region.inputs == ("own",) and [tuple(w) for w in region.outputs] == [(0, 0, "plain")]
+
+
+def test_a_finding_is_kept_where_nothing_that_it_saw_has_changed() -> None:
+    asked: list[int] = []
+
+    def readers(view: View, node_id: int) -> int:
+        asked.append(node_id)
+        return len(view.uses[view.nodes[node_id].inputs[0] or 0])
+
+    first, second = mlp(), mlp()
+    remembered, node_id = Remembered(readers), min(i for i, _ in first.operators())
+    assert remembered(first, node_id) == remembered(first, node_id) == 1
+    assert asked == [node_id]
+    assert remembered(second, node_id) == 1 and asked == [node_id] * 2
+    assert remembered(first, node_id) == 1 and asked == [node_id] * 2
