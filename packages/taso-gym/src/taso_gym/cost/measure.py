@@ -67,8 +67,7 @@ def measure(
 ) -> Measurement:
     """Measure models side by side; the first is the reference.
 
-    Each is loaded in processes of its own and run on the same random inputs in rounds of about 50 ms, the models of a
-    round in random order.
+    Each runs in a process of its own, on the same random inputs, in rounds of about 50 ms and of random order.
 
     Args:
         models: name -> graph or file.
