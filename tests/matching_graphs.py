@@ -10,11 +10,13 @@ from taso_gym.builder import GraphBuilder
 from taso_gym.graph import Graph, output_index, producer_of
 from taso_gym.ops import Operator
 from taso_gym.rules.conditions import Binding, evaluate
+from taso_gym.rules.expressions import Piece
 from taso_gym.rules.notation import parse_rules
 from taso_gym.rules.pattern import operator_named
 from taso_gym.rules.rule import Absent, AllOutputs, Call, Constant, Output, Root, Var
 from taso_gym.rules.ruleset import RuleSet
 from taso_gym.rules.state import RewriteState
+from taso_gym.rules.terms import TermReader, bind_scope
 from taso_gym.tensor import TensorType, symbol
 from taso_gym.weights import GeneratedWeight, array_weight, literal
 
@@ -79,8 +81,11 @@ class Builder(GraphBuilder):
 def graph_of(terms: str, opset: int = 20, **types: str) -> Graph:
     """Return the graph whose outputs are some terms; equal terms are one node."""
     builder = Builder(types, opset)
-    for root in parse_rules(f"graph [any]: {terms} => {terms}")[0].rhs:
-        for value in builder.term(root):
+    piece = Piece(terms, 0, terms, "")
+    trees = piece.parse()
+    reader = TermReader(piece, bind_scope(trees, piece), left=False)
+    for tree in trees:
+        for value in builder.term(reader.root(tree)):
             assert value is not None
             builder.output(f"y{len(builder._outputs)}", value)
     return builder.build()

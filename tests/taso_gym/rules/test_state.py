@@ -65,7 +65,8 @@ def test_networks(make, seed: int) -> None:
 
 def test_every_rule_is_found_somewhere() -> None:
     rare = graph_of(
-        "Add(MatMul(x, a), MatMul(x, b)), Transpose(Transpose(y, perm=[1, 2, 0]), perm=[0, 2, 1]), MatMul(Relu(x), a), Relu(x)",
+        "Add(MatMul(x, a), MatMul(x, b)), MatMul(Relu(x), a), Relu(x), Relu(Concat(x, a, axis=0)), "
+        "Transpose(Transpose(y, perm=[1, 2, 0]), perm=[0, 2, 1])",
         x="4x4",
         y="2x3x4",
         a="4x4",

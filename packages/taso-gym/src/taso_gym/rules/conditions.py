@@ -93,10 +93,16 @@ def _name(name: str, binding: Binding) -> Any:
 def _call(expr: Expr, binding: Binding) -> Any:
     function = FUNCTIONS[str(expr.value)]
     args = [
-        evaluate(arg, binding) if function.parameter(i) == "value" else binding.tensors[str(arg.value)]
+        evaluate(arg, binding) if function.parameter(i) == "value" else _tensor(str(arg.value), binding)
         for i, arg in enumerate(expr.args)
     ]
     return function.apply(*args)
+
+
+def _tensor(name: str, binding: Binding) -> Operand | tuple[Operand, ...]:
+    if name not in binding.tensors:
+        raise Undefined(f"no tensor {name}")
+    return binding.tensors[name]
 
 
 def _slice(items: Any, begin: Any, end: Any) -> tuple[Any, ...]:

@@ -194,16 +194,16 @@ def _broadcast(*shapes: Any) -> Shape:
     return result
 
 
-def _replace(items: Any, index: Any, item: Any) -> tuple[Any, ...]:
+def _replace(items: Any, index: Any, new: Any) -> tuple[Any, ...]:
     item(as_list(items), index)
     at = index % len(items)
-    return (*items[:at], item, *items[at + 1 :])
+    return (*items[:at], new, *items[at + 1 :])
 
 
-def _insert(items: Any, index: Any, item: Any) -> tuple[Any, ...]:
+def _insert(items: Any, index: Any, new: Any) -> tuple[Any, ...]:
     if not isinstance(index, int) or not 0 <= index <= len(as_list(items)):
         raise Undefined(f"no place {index} in {items}")
-    return (*items[:index], item, *items[index:])
+    return (*items[:index], new, *items[index:])
 
 
 def _delete(items: Any, index: Any) -> tuple[Any, ...]:
@@ -214,7 +214,7 @@ def _delete(items: Any, index: Any) -> tuple[Any, ...]:
 
 def _without(items: Any, indices: Any) -> tuple[Any, ...]:
     dropped = {index % max(len(items), 1) for index in as_list(indices) if item(as_list(items), index) is not None}
-    return tuple(item for i, item in enumerate(items) if i not in dropped)
+    return tuple(kept for i, kept in enumerate(items) if i not in dropped)
 
 
 def _plus(a: Any, b: Any) -> tuple[Any, ...]:
