@@ -1,0 +1,111 @@
+"""What a rule's text says about its variables, read once for the sampler."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from taso_gym.rules.pattern import held_attributes
+from taso_gym.rules.rule import AllOutputs, Call, Expr, Output, Root, Rule
+
+Key = tuple[str, str, Any]
+"""("shape", "a", None), ("rank", "a", None), ("size", "a", None), ("dim", "a", 0), ("field", "k", "group") or
+("attr", "p", None)."""
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Facts about a rule.
+
+    Attributes:
+        definitions: what something equals by a condition, as in ``shape(a) == …`` or ``k.group == …``.
+        const, variable: tensors that are, and that aren't, constant.
+        valued: tensors whose value is asked for; they are constant.
+        held: ``k`` of ``**k`` -> attributes that it stands for.
+        outputs: call -> number of its outputs that the left side mentions; 0 for all of them, however many.
+    """
+
+    definitions: dict[Key, list[Expr]] = field(default_factory=dict[Key, list[Expr]])
+    const: set[str] = field(default_factory=set[str])
+    variable: set[str] = field(default_factory=set[str])
+    valued: set[str] = field(default_factory=set[str])
+    held: dict[str, frozenset[str]] = field(default_factory=dict[str, frozenset[str]])
+    outputs: dict[Call, int] = field(default_factory=dict[Call, int])
+
+
+def facts_of(rule: Rule) -> Facts:
+    """Read the facts of a rule."""
+    facts = Facts(held=held_attributes(rule))
+    for condition in rule.conditions:
+        _read_condition(condition, facts)
+    for expr in (*rule.conditions, *_expressions(rule)):
+        facts.valued.update(_valued(expr))
+    facts.const.update(facts.valued)
+    for root in rule.lhs:
+        _count_outputs(root, facts)
+    return facts
+
+
+def names_in(expr: Expr) -> set[str]:
+    """Return the variables that an expression reads."""
+    own = {str(expr.value)} if expr.kind == "name" and expr.value != "opset" else set[str]()
+    return own.union(*(names_in(arg) for arg in expr.args))
+
+
+def calls_in(roots: Iterable[Root]) -> Iterator[Call]:
+    """Yield every call of a side, operands before the operators that read them."""
+    for root in roots:
+        call = root.call if isinstance(root, Output | AllOutputs) else root
+        if isinstance(call, Call):
+            yield from calls_in(call.args)
+            yield call
+
+
+def _expressions(rule: Rule) -> Iterator[Expr]:
+    for call in calls_in((*rule.lhs, *rule.rhs)):
+        yield from (expr for _, expr in call.attrs)
+
+
+def _read_condition(condition: Expr, facts: Facts) -> None:
+    if condition.kind == "==":
+        for subject, expr in (condition.args, condition.args[::-1]):
+            key = _key(subject)
+            if key:
+                facts.definitions.setdefault(key, []).append(expr)
+    elif condition.kind == "call" and condition.value == "const":
+        facts.const.add(str(condition.args[0].value))
+    elif condition.kind == "not" and condition.args[0].value == "const":
+        facts.variable.add(str(condition.args[0].args[0].value))
+
+
+def _key(expr: Expr) -> Key | None:
+    if expr.kind == "name" and expr.value != "opset":
+        return "attr", str(expr.value), None
+    if expr.kind == "field":
+        return "field", str(expr.args[0].value), expr.value
+    if expr.kind == "call" and expr.value in ("shape", "rank", "size"):
+        return str(expr.value), str(expr.args[0].value), None
+    if expr.kind == "call" and expr.value == "dim":
+        return "dim", str(expr.args[0].value), expr.args[1]
+    return None
+
+
+def _valued(expr: Expr) -> Iterator[str]:
+    if expr.kind == "call" and expr.value == "value":
+        yield str(expr.args[0].value)
+    for arg in expr.args:
+        yield from _valued(arg)
+
+
+def _count_outputs(term: Root, facts: Facts) -> None:
+    match term:
+        case Output(call, index):
+            facts.outputs[call] = max(facts.outputs.get(call, 1), index + 1)
+        case AllOutputs(call):
+            facts.outputs[call] = 0
+        case _:
+            call = term
+    if isinstance(call, Call):
+        for arg in call.args:
+            _count_outputs(arg, facts)

@@ -1,0 +1,219 @@
+"""Testing a rule on sampled instances (T3): both sides are evaluated with the operators' own bodies and compared.
+
+Over integers modulo a prime p, in which non-linear functions are opaque hashes, agreement is exact: one scalar test of
+an identity of degree d that is false holds with probability at most d / p. Where a rule needs more than field
+arithmetic (a property of exp, max, …) both sides are compared in float64, with the error stated. Besides: the right
+side must be well-typed whenever the left one is, with the same types, and a rule that claims to keep every bit must.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from taso_gym.errors import EquivalenceError, TypeInferenceError
+from taso_gym.ops.floating import FLOAT64, NUMPY
+from taso_gym.ops.modular import MERSENNE_31, ModularModule
+from taso_gym.ops.modules import ArrayModule
+from taso_gym.rules.rule import Rule
+from taso_substitutions.verify.facts import calls_in
+from taso_substitutions.verify.instance import Evaluation, Instance, Side
+from taso_substitutions.verify.sampling import sample_instances
+from taso_substitutions.verify.values import (
+    STYLES,
+    Arrays,
+    different_bits,
+    numbers,
+    relative_error,
+    residues,
+    special_numbers,
+)
+
+TOLERANCE = 1e-9
+"""Largest error in float64, relative to the largest element: rounding through some operators, but no wrong term."""
+FIELD_TRIES = 4
+"""Draws of residues before giving up on one without a division by 0."""
+
+
+@dataclass(frozen=True)
+class Counterexample:
+    """Where a rule is wrong.
+
+    Attributes:
+        rule: the rule.
+        instance: shapes and attributes.
+        fault: what is wrong there.
+        arrays: values of the tensors, where values matter.
+    """
+
+    rule: Rule
+    instance: Instance
+    fault: str
+    arrays: Arrays | None = None
+
+    def __str__(self) -> str:
+        """Explain it to people."""
+        lines = [f"{self.rule.name} is false: {self.fault}", f"  rule: {self.rule.text}", f"  with: {self.instance}"]
+        for name, array in (self.arrays or {}).items():
+            lines.append(f"  {name} = {np.array2string(array, threshold=24, separator=', ')}")
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True)
+class Passed:
+    """How a rule passed.
+
+    Attributes:
+        rule: the rule.
+        method: "field" where both sides agree modulo the prime, else "float64".
+        prime: p.
+        instances, tests: number of instances, and of comparisons over them.
+        seed: of instances and values.
+        error: largest relative error seen in float64.
+        ranks: smallest and largest rank of a tensor.
+        sizes: sizes of axes that occurred.
+    """
+
+    rule: Rule
+    method: str
+    prime: int
+    instances: int
+    tests: int
+    seed: int
+    error: float
+    ranks: tuple[int, int]
+    sizes: tuple[int, ...]
+
+
+def check_rule(rule: Rule, *, instances: int = 16, draws: int = 2, seed: int = 0) -> Passed | Counterexample:
+    """Test a rule on sampled instances.
+
+    Args:
+        rule: the rule.
+        instances: how many are sampled.
+        draws: sets of values for each instance, in each arithmetic.
+        seed: of instances and values; the same seed tests the same.
+
+    Raises:
+        EquivalenceError: not enough instances were found, or none whose left side is finite.
+    """
+    rng = np.random.default_rng([seed, 1])
+    samples: list[Instance] = []
+    errors: list[float] = []
+    exact = True
+    for instance in sample_instances(rule, instances, seed):
+        samples.append(instance)
+        trial = Trial(rule, instance, rng)
+        found = trial.fault() or trial.error(draws)
+        if isinstance(found, Counterexample):
+            return found
+        errors += [] if found is None else [found]
+        exact = exact and trial.agrees_in_field(draws)
+    if 2 * len(errors) < len(samples):
+        raise EquivalenceError(
+            f"{rule.where}: expected finite values on the left of {rule.name}, found some in {len(errors)} of "
+            f"{len(samples)} instances with seed {seed} only"
+        )
+    shapes = [t.shape for instance in samples for _, t in instance.leaves() if t.shape is not None]
+    ranks = [len(shape) for shape in shapes]
+    sizes = sorted({d for shape in shapes for d in shape if isinstance(d, int)})
+    tests = instances * draws * (2 if exact else 1)
+    method = "field" if exact else "float64"
+    return Passed(
+        rule, method, MERSENNE_31, instances, tests, seed, max(errors), (min(ranks), max(ranks)), tuple(sizes)
+    )
+
+
+class Trial:
+    """One instance of a rule under test."""
+
+    def __init__(self, rule: Rule, instance: Instance, rng: np.random.Generator) -> None:
+        self.rule, self.instance, self.rng = rule, instance, rng
+        self.left = Side(instance, left=True)
+        self.types = self.left.outputs(rule.lhs)
+        self.right = Side(instance, left=False, dtype=self.types[0].dtype)
+
+    def fault(self) -> Counterexample | None:
+        """Return what is wrong with the types, or with the bits of a rule that claims to keep them."""
+        return self.type_fault() or (self.bit_fault() if self.rule.numerics == "exact" else None)
+
+    def type_fault(self) -> Counterexample | None:
+        """Return what is wrong with the types of the right side."""
+        wanted = [(t.dtype, t.shape) for t in self.types]
+        try:
+            found = [(t.dtype, t.shape) for t in self.right.outputs(self.rule.rhs)]
+        except (TypeInferenceError, KeyError, IndexError) as error:
+            return self._fault(f"the left side is well-typed and the right side isn't: {error}")
+        if found != wanted:
+            return self._fault(f"the outputs are {wanted} on the left and {found} on the right")
+        return self._attribute_fault() if self.types[0].dtype == "double" else None
+
+    def _attribute_fault(self) -> Counterexample | None:
+        """Return where an attribute, which a file keeps in float32, is too coarse for double tensors."""
+        for side, roots in ((self.left, self.rule.lhs), (self.right, self.rule.rhs)):
+            for call in calls_in(roots):
+                attrs = side.unrounded(call)
+                for name, expr in call.attrs:
+                    value = None if expr.kind == "name" else attrs.get(name)
+                    if isinstance(value, float) and value != float(np.float32(value)):
+                        return self._fault(f"{name} of {call.op} is rounded to float32: leave out double tensors")
+        return None
+
+    def bit_fault(self) -> Counterexample | None:
+        """Return where the sides differ in a bit, infinities and NaN among the values."""
+        arrays = special_numbers(self.rule, self.instance, self.rng)
+        left, right = self._evaluate(NUMPY, arrays, rounded=True)
+        for index, (a, b) in enumerate(zip(left, right, strict=True)):
+            place = different_bits(a, b)
+            if place is not None:
+                return self._fault(f"it claims exact bits, but {_at(index, place, a, b)}", arrays)
+        return None
+
+    def error(self, draws: int) -> float | Counterexample | None:
+        """Return the largest relative error in float64, or where it is more than rounding.
+
+        None if no values were found for which the left side is finite.
+        """
+        worst, seen = 0.0, False
+        for draw in range(draws + len(STYLES)):
+            if draw >= draws and seen:
+                break
+            arrays = numbers(self.rule, self.instance, self.rng, STYLES[draw % len(STYLES)])
+            left, right = self._evaluate(FLOAT64, arrays)
+            for index, (a, b) in enumerate(zip(left, right, strict=True)):
+                error, place = relative_error(a, b)
+                seen = seen or place is not None
+                if error > TOLERANCE and place is not None:
+                    return self._fault(_at(index, place, a, b), arrays)
+                worst = max(worst, error)
+        return worst if seen else None
+
+    def agrees_in_field(self, draws: int) -> bool:
+        """Whether both sides agree exactly modulo the prime, functions being opaque."""
+        return all(self._agrees(key) for key in range(draws))
+
+    def _agrees(self, key: int) -> bool:
+        for _ in range(FIELD_TRIES):
+            arrays = residues(self.rule, self.instance, self.rng, MERSENNE_31)
+            try:
+                left, right = self._evaluate(ModularModule(MERSENNE_31, key), arrays)
+            except EquivalenceError:  # a division by 0, or a number that isn't finite: other values may do
+                continue
+            return all(bool((a == b).all()) for a, b in zip(left, right, strict=True))
+        return False
+
+    def _evaluate(
+        self, xp: ArrayModule, arrays: Arrays, *, rounded: bool = False
+    ) -> tuple[list[NDArray[Any]], list[NDArray[Any]]]:
+        left = Evaluation(self.left, xp, arrays, rounded=rounded).outputs(self.rule.lhs)
+        return left, Evaluation(self.right, xp, arrays, rounded=rounded).outputs(self.rule.rhs)
+
+    def _fault(self, text: str, arrays: Arrays | None = None) -> Counterexample:
+        return Counterexample(self.rule, self.instance, text, arrays)
+
+
+def _at(index: int, place: tuple[int, ...], a: NDArray[Any], b: NDArray[Any]) -> str:
+    return f"output {index} at {list(place)} is {a[place]!r} on the left and {b[place]!r} on the right"

@@ -1,0 +1,62 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from taso_gym.errors import EquivalenceError
+from taso_gym.rules.ruleset import RuleSet, rule_digest
+from taso_substitutions.verify import certify
+from taso_substitutions.verify.certificates import stated_error
+
+TRUE = "f [exact any]: Neg(Neg(x)) => x\ng: MatMul(x, MatMul(y, z)) <=> MatMul(MatMul(x, y), z) if rank(y) == 2\n"
+
+
+def write(folder: Path, text: str) -> Path:
+    path = folder / "mine.rules"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_a_row_for_each_direction_that_the_rule_set_reads(tmp_path: Path) -> None:
+    path = write(tmp_path, TRUE)
+    rows = [json.loads(line) for line in certify(path, instances=4).read_text(encoding="utf-8").splitlines()]
+    rules = RuleSet.load(path)
+    assert [row["rule"] for row in rows] == [rule_digest(rule) for rule in rules]
+    assert [row["name"] for row in rows] == ["f", "g", "g.reverse"]
+    assert rules.certificates == dict.fromkeys(["f", "g", "g.reverse"], "tested")
+
+
+def test_a_row_says_how_it_was_tested(tmp_path: Path) -> None:
+    row = json.loads(certify(write(tmp_path, TRUE), instances=4, draws=3, seed=7).read_text().splitlines()[0])
+    assert (row["status"], row["numerics"], row["error"]) == ("tested", "exact", 0.0)
+    assert {k: row["t3"][k] for k in ("method", "p", "tests", "seed")} == {
+        "method": "field",
+        "p": 2**31 - 1,
+        "tests": 24,
+        "seed": 7,
+    }
+    assert row["t3"]["dims"]["ranks"][0] <= row["t3"]["dims"]["ranks"][1]
+
+
+def test_certifying_again_gives_the_same_bytes(tmp_path: Path) -> None:
+    path = write(tmp_path, TRUE)
+    assert certify(path, instances=4).read_bytes() == certify(path, instances=4).read_bytes()
+
+
+def test_a_changed_rule_has_no_certificate(tmp_path: Path) -> None:
+    path = write(tmp_path, TRUE)
+    certify(path, instances=4)
+    write(tmp_path, TRUE.replace("Neg(Neg(x)) => x", "Neg(Neg(x)) => Abs(x)"))
+    assert "f" not in RuleSet.load(path).certificates
+
+
+def test_a_false_rule_is_refused_with_its_counterexample_and_nothing_is_written(tmp_path: Path) -> None:
+    path = write(tmp_path, TRUE + "h: Sub(x, y) => Sub(y, x)\n")
+    with pytest.raises(EquivalenceError, match="h is false: output 0 at"):
+        certify(path, instances=4)
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize(("error", "stated"), [(0.0, 0.0), (3e-17, 1e-15), (1e-15, 1e-15), (2e-14, 1e-13)])
+def test_errors_are_stated_as_powers_of_ten(error: float, stated: float) -> None:
+    assert stated_error(error) == pytest.approx(stated)

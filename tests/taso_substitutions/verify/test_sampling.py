@@ -1,0 +1,90 @@
+import pytest
+
+from taso_gym.errors import EquivalenceError
+from taso_gym.rules.conditions import holds
+from taso_gym.rules.notation import parse_rules
+from taso_gym.rules.rule import Rule
+from taso_substitutions.verify.instance import Instance, Side
+from taso_substitutions.verify.sampling import sample_instances
+
+CONV = (
+    "conv: Conv(x, a, **k), Conv(x, b, **k) => *Split(Conv(x, Concat(a, b, axis=0), **k), axis=1, "
+    "split=[dim(a, 0), dim(b, 0)]) if shape(a)[1:] == shape(b)[1:] and const(a)"
+)
+
+
+def rule(text: str) -> Rule:
+    return parse_rules(text)[0]
+
+
+def sample(text: str, count: int = 30) -> list[Instance]:
+    return list(sample_instances(rule(text), count, seed=0))
+
+
+def test_same_seed_gives_the_same_instances() -> None:
+    assert list(map(str, sample(CONV))) == list(map(str, sample(CONV)))
+
+
+def test_instances_differ() -> None:
+    found = sample(CONV)
+    assert len(set(map(str, found))) == 30
+
+
+def test_conditions_hold_and_the_left_side_is_well_typed() -> None:
+    conv = rule(CONV)
+    for instance in sample(CONV):
+        assert all(holds(c, instance.binding()) for c in conv.conditions)
+        assert len(Side(instance, left=True).outputs(conv.lhs)) == 2
+        assert instance.tensors["a"].const
+
+
+def test_strides_pads_dilations_groups_and_unequal_sizes_occur() -> None:
+    kept = [instance.attrs["k"] for instance in sample(CONV)]
+    assert any(max(k["strides"]) > 1 for k in kept)
+    assert any(len(set(k["pads"])) > 1 for k in kept)
+    assert any(max(k["dilations"]) > 1 for k in kept)
+    assert any(k["group"] > 1 for k in kept)
+    assert any(i.tensors["a"].shape[0] != i.tensors["b"].shape[0] for i in sample(CONV))
+
+
+def test_size_one_and_broadcasting_occur() -> None:
+    found = sample("add: Add(x, y) => Add(y, x)")
+    pairs = [(i.tensors["x"].shape, i.tensors["y"].shape) for i in found]
+    assert any(x == y for x, y in pairs)
+    assert any(len(x) != len(y) for x, y in pairs)
+    assert any(1 in x for x, _ in pairs)
+
+
+def test_what_a_condition_defines_is_taken_from_there() -> None:
+    found = sample("f: MatMul(x, w) => MatMul(x, w) if shape(w) == [dim(x, -1), 4] and rank(x) == 3")
+    assert {i.tensors["w"].shape[1] for i in found} == {4}
+    assert {len(i.tensors["x"].shape) for i in found} == {3}
+
+
+def test_lists_and_any_number_of_tensors_are_bound() -> None:
+    found = sample(
+        "f: Slice(Concat(*xs, axis=0), starts=[b], ends=[c], axes=[a], steps=[1]) => Slice(Concat(*xs, axis=0),"
+        " starts=[b], ends=[c], axes=[a], steps=[1])"
+    )
+    assert {len(i.tensors["xs"]) for i in found} == {1, 2, 3}
+    assert all(0 <= i.attrs["b"] < i.attrs["c"] for i in found)
+
+
+def test_constants_whose_value_is_asked_for_have_one() -> None:
+    found = sample("f: Mul(x, c) => Mul(x, c) if value(c) <= 1")
+    assert all((i.weights["c"].array() <= 1).all() for i in found)
+
+
+def test_integers_occur_for_a_rule_on_any_type() -> None:
+    assert {i.tensors["x"].dtype for i in sample("f [any]: Neg(x) => Neg(x)")} >= {"float", "int64"}
+    assert {i.tensors["x"].dtype for i in sample("f: Neg(x) => Neg(x)")} == {"float", "double"}
+
+
+def test_too_few_instances_are_an_error() -> None:
+    with pytest.raises(EquivalenceError, match=r"expected 2 instances of f, found 0 in \d+ tries with seed 0"):
+        list(sample_instances(rule("f: Relu(x) => Relu(x) if rank(x) == 1 and rank(x) == 2"), 2, seed=0))
+
+
+def test_an_attribute_that_cannot_be_drawn_is_an_error() -> None:
+    with pytest.raises(EquivalenceError, match="expected a way to draw the attribute blocksize of DepthToSpace"):
+        list(sample_instances(rule("f: DepthToSpace(x, blocksize=b) => DepthToSpace(x, blocksize=b)"), 1, seed=0))
