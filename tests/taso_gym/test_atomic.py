@@ -31,3 +31,11 @@ def test_a_finished_block_replaces_the_file(tmp_path):
 def test_a_missing_folder_is_named(tmp_path):
     with pytest.raises(OptionError, match="expected a folder to write a.txt into, found none at"):
         write_text(tmp_path / "none" / "a.txt", "x")
+
+
+def test_files_written_beside_the_temporary_one_are_moved_too(tmp_path):
+    target = tmp_path / "a.onnx"
+    with replacing(target) as temporary:
+        temporary.write_text("model")
+        temporary.with_name("a.onnx.data").write_text("weights")
+    assert sorted(f.name for f in tmp_path.iterdir()) == ["a.onnx", "a.onnx.data"]

@@ -1,8 +1,8 @@
-"""Writing files whole or not at all: to a temporary file beside the target, then renamed."""
+"""Writing files whole or not at all: into a hidden folder beside the target, then moved."""
 
 from __future__ import annotations
 
-import os
+import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,7 +13,9 @@ from taso_gym.errors import OptionError
 
 @contextmanager
 def replacing(path: str | Path) -> Iterator[Path]:
-    """Yield a temporary path in the target's folder; rename it to the target if the block ends well.
+    """Yield a path of the target's name in a fresh hidden folder beside it, and move it to the target if all ends well.
+
+    Other files that the block writes into that folder, to which the target may refer by name, are moved first.
 
     Raises:
         OptionError: the folder doesn't exist or can't be written.
@@ -22,17 +24,15 @@ def replacing(path: str | Path) -> Iterator[Path]:
     if not target.parent.is_dir():
         raise OptionError(f"expected a folder to write {target.name} into, found none at {target.parent}")
     try:
-        handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+        folder = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
     except OSError as error:
         raise OptionError(f"expected a folder that can be written, found {target.parent}: {error.strerror}") from error
-    os.close(handle)
-    temporary = Path(name)
     try:
-        yield temporary
-        temporary.chmod(0o666 & ~_umask())
-        temporary.replace(target)
+        yield folder / target.name
+        for file in sorted(folder.iterdir(), key=lambda f: f.name == target.name):
+            file.replace(target.with_name(file.name))
     finally:
-        temporary.unlink(missing_ok=True)
+        shutil.rmtree(folder)
 
 
 def write_text(path: str | Path, text: str) -> None:
@@ -45,9 +45,3 @@ def write_bytes(path: str | Path, data: bytes) -> None:
     """Write a binary file, whole or not at all."""
     with replacing(path) as temporary:
         temporary.write_bytes(data)
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 from typing import Annotated, Any, cast, get_args
 
@@ -93,25 +92,28 @@ def _finish(model: Path, output: Path, result: Result, *, threads: int, timed: b
     if not result.applied:
         _keep(model, output, "nothing that lowers the cost was found")
         return
-    with replacing(output) as temporary:
-        onnx_io.save(result.graph, temporary)
-        report = compare(model, temporary)
-        console.print(report)
-        if not report.ok and not force:
-            raise EquivalenceError(f"{report.verdict}; nothing was written to {output}")
-        found = _timed(model, temporary, threads) if timed else None
-        faster = found is None or found.gain(RESULT) > 0 or force
-        if not faster:
-            shutil.copyfile(model, temporary)
-    if faster:
-        console.print(f"{output} written: {found.speedup(RESULT) if found else 'not timed'}")
+    try:
+        with replacing(output) as temporary:
+            onnx_io.save(result.graph, temporary)
+            report = compare(model, temporary)
+            console.print(report)
+            if not report.ok and not force:
+                raise EquivalenceError(f"{report.verdict}; nothing was written to {output}")
+            found = _timed(model, temporary, threads) if timed else None
+            if found and not found.gain(RESULT) and not force:
+                raise _NotFaster
+    except _NotFaster:
+        _keep(model, output, f"a gain below {100 * MIN_GAIN:g} % counts as none")
     else:
-        console.print(f"{output} is {model} unchanged: a gain below {100 * MIN_GAIN:g} % counts as none")
+        console.print(f"{output} written: {found.speedup(RESULT) if found else 'not timed'}")
+
+
+class _NotFaster(Exception):  # noqa: N818 - a reason to write nothing, not an error
+    """The result isn't measurably faster than the original."""
 
 
 def _keep(model: Path, output: Path, reason: str) -> None:
-    with replacing(output) as temporary:
-        shutil.copyfile(model, temporary)
+    onnx_io.copy(model, output)
     console.print(f"{output} is {model} unchanged: {reason}")
 
 

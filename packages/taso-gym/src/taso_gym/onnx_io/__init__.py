@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import filecmp
+import shutil
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -11,15 +13,15 @@ from onnx import ModelProto
 from taso_gym.atomic import replacing
 from taso_gym.errors import ModelError, OptionError
 from taso_gym.graph import Graph
-from taso_gym.onnx_io.exporter import Exported, export_model
-from taso_gym.onnx_io.external import move_out, write_data_file
+from taso_gym.onnx_io.exporter import export_model
+from taso_gym.onnx_io.external import data_files, move_out, write_data_file
 from taso_gym.onnx_io.importer import import_model
 from taso_gym.onnx_io.tensors import TensorReader
 from taso_gym.onnx_io.wire import read_model, write_model
 from taso_gym.signature import symbols_of
 from taso_gym.weights import MappedFile
 
-__all__ = ["from_model", "load", "save", "to_model"]
+__all__ = ["copy", "from_model", "load", "save", "to_model"]
 
 MOST_BYTES = 2_000_000_000
 """A larger file is beyond protocol buffers (2 GiB): its weights go to a file beside it."""
@@ -100,15 +102,27 @@ def save(graph: Graph, path: str | Path) -> None:
     size = exported.model.ByteSize() + sum(i.size_bytes for i in exported.initializers)
     with replacing(target) as temporary:
         if graph.info.external or size > MOST_BYTES:
-            data = target.with_name(target.name + ".data")
+            data = temporary.with_name(target.name + ".data")
             exported, outside = move_out(exported, data.name)
-            with replacing(data) as temporary_data:
-                write_data_file(temporary_data, outside)
-                _write(temporary, exported)
-        else:
-            _write(temporary, exported)
+            write_data_file(data, outside)
+        with temporary.open("wb") as out:
+            write_model(out, exported.model, exported.initializers)
 
 
-def _write(path: Path, exported: Exported) -> None:
-    with path.open("wb") as out:
-        write_model(out, exported.model, exported.initializers)
+def copy(source: str | Path, path: str | Path) -> None:
+    """Copy a model file byte by byte, with the files beside it that hold its weights, whole or not at all.
+
+    Raises:
+        ModelError: it isn't a model, or its weights aren't below its folder.
+        OptionError: the folder can't be written, or another file there has the name of one that has to be copied.
+    """
+    origin, target = Path(source), Path(path)
+    with replacing(target) as temporary:
+        shutil.copyfile(origin, temporary)
+        for name in data_files(origin):
+            there = target.parent / name
+            if there.exists() and not filecmp.cmp(there, origin.parent / name, shallow=False):
+                raise OptionError(f"expected no other file at {there}, which {origin.name} refers to")
+            if not there.exists():
+                temporary.with_name(name).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(origin.parent / name, temporary.with_name(name))

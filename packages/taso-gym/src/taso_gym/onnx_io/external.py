@@ -9,11 +9,13 @@ from typing import NamedTuple
 
 from onnx import TensorProto
 
+from taso_gym.errors import ModelError
 from taso_gym.onnx_io.exporter import Exported
 from taso_gym.onnx_io.initializers import Initializer, initializer
-from taso_gym.onnx_io.scope import inner_graphs
-from taso_gym.onnx_io.tensors import TensorReader
-from taso_gym.onnx_io.wire import write_data
+from taso_gym.onnx_io.scope import inner_graphs, inner_tensors
+from taso_gym.onnx_io.tensors import TensorReader, is_inside
+from taso_gym.onnx_io.wire import read_model, write_data
+from taso_gym.weights import MappedFile
 
 LEAST_BYTES = 1024
 """Smaller tensors stay in the model: onnxruntime reads shapes and scales from there."""
@@ -65,3 +67,19 @@ def write_data_file(path: Path, placed: Sequence[Placed]) -> None:
         for tensor, offset in placed:
             out.seek(offset)
             write_data(out, tensor)
+
+
+def data_files(path: Path) -> list[str]:
+    """Return the names of the files that hold a model's weights, relative to its folder.
+
+    Raises:
+        ModelError: it isn't a model, or one of them isn't below its folder.
+    """
+    model, _ = read_model(MappedFile(path))
+    inner = (t for node in model.graph.node for t in inner_tensors(node))
+    outside = (t for t in (*model.graph.initializer, *inner) if t.data_location == TensorProto.EXTERNAL)
+    names = sorted({e.value for t in outside for e in t.external_data if e.key == "location"})
+    for name in names:
+        if not is_inside(name) or not path.with_name(name).is_file():
+            raise ModelError(f"{path}: expected a file with weights below its folder, found {name!r}")
+    return names

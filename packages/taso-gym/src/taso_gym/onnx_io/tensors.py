@@ -61,7 +61,7 @@ class TensorReader:
             raise ModelError(
                 f"{where}: expected its data in the model, found them in {location!r} in an unknown folder"
             )
-        if not _is_inside(location):
+        if not is_inside(location):
             raise ModelError(f"{where}: expected external data beside the model, found the path {location!r}")
         path = self._folder / location
         if not path.is_file():
@@ -80,7 +80,7 @@ class TensorReader:
         return _mapped(file, Span(offset, size), dtype, shape, where)
 
 
-def _is_inside(location: str) -> bool:
+def is_inside(location: str) -> bool:
     """Whether a relative path stays in its folder, in the words of POSIX and of Windows."""
     paths = PurePosixPath(location), PureWindowsPath(location)
     return bool(location) and "\0" not in location and not any(p.anchor or ".." in p.parts for p in paths)

@@ -1,0 +1,131 @@
+from __future__ import annotations
+
+import sys
+import warnings
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+import torch
+from torch import nn
+
+from taso_gym import cli
+
+
+class Net(nn.Module):
+    """A small network that is none of the built-in ones: convolutions, normalisation, attention over positions."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stem = nn.Sequential(nn.Conv2d(3, 8, 3, padding=1), nn.BatchNorm2d(8), nn.ReLU())
+        self.left, self.right = nn.Conv2d(8, 8, 1), nn.Conv2d(8, 8, 3, padding=1)
+        self.norm, self.mix = nn.LayerNorm(16), nn.Linear(16, 16)
+        self.head = nn.Sequential(nn.GELU(), nn.Linear(16, 5))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = self.stem(x)
+        x = torch.cat([torch.relu(self.left(x)), torch.relu(self.right(x))], 1).flatten(2).transpose(1, 2)
+        x = self.norm(x)
+        x = x + torch.softmax(self.mix(x) @ x.transpose(1, 2) / 4, -1) @ x
+        return self.head(x.mean(1))
+
+
+def run(*arguments: object) -> int:
+    """Run the command line and return its exit code."""
+    sys.argv = ["taso-gym", *map(str, arguments)]
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    code = ended.value.code
+    assert isinstance(code, int)
+    return code
+
+
+@pytest.fixture(scope="module", params=[False, True], ids=["torchscript", "dynamo"])
+def exported(request, tmp_path_factory) -> Path:
+    torch.manual_seed(0)
+    path = tmp_path_factory.mktemp("models") / "net.onnx"
+    net = Net().eval()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # torch's exporters warn about themselves
+        torch.onnx.export(net, (torch.randn(1, 3, 12, 12),), path, dynamo=request.param, verbose=False)
+    return path
+
+
+def test_export_of_torch_comes_out_equal(exported, tmp_path, capsys):
+    out = tmp_path / "fast.onnx"
+    assert run("optimize", exported, "-o", out, "--budget", "3s", "--no-measure") == 0
+    assert "equal" in capsys.readouterr().out
+    onnx.checker.check_model(out)
+    x = np.random.default_rng(0).standard_normal((1, 3, 12, 12), dtype=np.float32)
+    before, after = (
+        onnxruntime.InferenceSession(p, providers=["CPUExecutionProvider"]).run(None, {_input(p): x})[0]
+        for p in (exported, out)
+    )
+    np.testing.assert_allclose(after, before, rtol=0, atol=1e-5 * np.abs(before).max())
+    assert onnx.load(out).SerializeToString() != onnx.load(exported).SerializeToString()
+
+
+def _input(path: Path) -> str:
+    return onnx.load(path).graph.input[0].name
+
+
+def test_portable_result_has_only_standard_operators(exported, tmp_path):
+    out = tmp_path / "fast.onnx"
+    assert run("optimize", exported, "-o", out, "--budget", "2s", "--no-measure", "--portable") == 0
+    assert {n.domain for n in onnx.load(out).graph.node} <= {"", "ai.onnx"}
+
+
+def test_measured_result_is_faster_or_the_file_itself(exported, tmp_path, capsys):
+    out = tmp_path / "fast.onnx"
+    assert run("optimize", exported, "-o", out, "--budget", "2s") == 0
+    said = capsys.readouterr().out
+    assert ("unchanged" in said) == (out.read_bytes() == exported.read_bytes())
+
+
+def test_same_seed_and_steps_same_file(exported, tmp_path):
+    files = [tmp_path / str(i) / "fast.onnx" for i in range(2)]
+    for file in files:
+        file.parent.mkdir()
+        run("optimize", exported, "-o", file, "--steps", "500", "--no-measure", "--search", "random", "--seed", "5")
+    assert files[0].read_bytes() == files[1].read_bytes()
+
+
+def test_weights_beside_the_model_go_with_an_unchanged_copy(exported, tmp_path):
+    out = tmp_path / "fast.onnx"
+    assert run("optimize", exported, "-o", out, "--steps", "1", "--search", "beam") == 0
+    onnxruntime.InferenceSession(out, providers=["CPUExecutionProvider"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("{missing}", "-o", "{out}"), "missing.onnx"),
+        (("{text}", "-o", "{out}"), "text.onnx"),
+        (("{model}", "-o", "{folder}/none/out.onnx"), "expected a folder to write out.onnx into"),
+        (("{model}", "-o", "{out}", "--search", "gredy"), "expected a search of greedy"),
+        (("{model}", "-o", "{out}", "--budget", "soon"), "expected a duration such as 60s"),
+        (("{model}", "-o", "{out}", "--cost", "magic"), "magic"),
+        (("{model}", "-o", "{out}", "--rules", "none.rules"), "none.rules"),
+        (("{model}", "-o", "{out}", "--numerics", "loose"), "exact, reassociate or fast"),
+        (("{model}", "-o", "{out}", "--dim", "batch"), "expected a dimension such as batch=1"),
+        (("{model}", "-o", "{out}", "--alpha", "1.1", "--search", "greedy"), "alpha"),
+    ],
+)
+def test_bad_input_is_one_message_and_exit_code_2(arguments, message, exported, tmp_path, capsys):
+    (tmp_path / "text.onnx").write_text("not a model")
+    names = {
+        "missing": tmp_path / "missing.onnx",
+        "text": tmp_path / "text.onnx",
+        "model": exported,
+        "out": tmp_path / "out.onnx",
+        "folder": tmp_path,
+    }
+    before = sorted(tmp_path.iterdir())
+    assert run("optimize", *(a.format(**names) for a in arguments)) == 2
+    captured = capsys.readouterr()
+    assert message in captured.err
+    assert "Traceback" not in captured.err + captured.out
+    assert len(captured.err.strip().splitlines()) <= 4
+    assert sorted(tmp_path.iterdir()) == before

@@ -1,0 +1,55 @@
+"""Random legal walks: every invariant holds after each step, and the last graph computes what the first one did."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from network_runs import small
+
+from taso_gym import cost, models
+from taso_gym.equivalence import validate
+from taso_gym.graph import Graph
+from taso_gym.rules.ruleset import RuleSet
+from taso_gym.rules.state import RewriteState, check
+
+FIVE = ("BERT", "InceptionV3", "ResNet18", "ResNet50", "SqueezeNet1.1")
+STEPS = 300
+
+
+def walk(graph: Graph, seed: int, numerics="reassociate") -> RewriteState:
+    """Apply random matches, rules first and then locations, from the start again when none is left."""
+    start = RewriteState(graph, RuleSet.load("default", numerics=numerics), cost.load("roofline"))
+    rng, state = np.random.default_rng(seed), start
+    last = start
+    for _ in range(STEPS):
+        offered = [matches for matches in state.matches if matches]
+        if not offered or len(state.graph) > 2 * len(graph):
+            state, offered = start, [matches for matches in start.matches if matches]
+        matches = offered[rng.integers(len(offered))]
+        state = last = state.apply(matches[rng.integers(len(matches))])
+        check(state)
+    return last
+
+
+@pytest.mark.parametrize("name", FIVE)
+def test_small_network(name):
+    graph = small(name)
+    report = validate(graph, walk(graph, seed=0).graph)
+    assert report.ok, str(report)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("numerics", ["reassociate", "fast"])
+@pytest.mark.parametrize("name", sorted(models.NETWORKS))
+def test_every_small_network(name, numerics):
+    graph = small(name)
+    report = validate(graph, walk(graph, seed=1, numerics=numerics).graph)
+    assert report.ok, str(report)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", FIVE)
+def test_network_at_its_real_size(name):
+    graph = models.build(name)
+    report = validate(graph, walk(graph, seed=2).graph)
+    assert report.ok, str(report)
