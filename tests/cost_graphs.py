@@ -1,6 +1,10 @@
 """Small graphs that the cost tests share."""
 
+from pathlib import Path
+
 from taso_gym.builder import GraphBuilder
+from taso_gym.cost.dims import Dims
+from taso_gym.cost.recorded import Entry, RecordedCost, Table, region_key, regions
 from taso_gym.graph import Graph
 from taso_gym.tensor import Dim, TensorType, symbol
 from taso_gym.weights import GeneratedWeight
@@ -31,3 +35,12 @@ def folded() -> Graph:
     x = b.input("x", TensorType("float", (4, 4)))
     b.output("y", b.add("Add", x, b.add("MatMul", weight(b, "w1", 4, 4), weight(b, "w2", 4, 4))))
     return b.build()
+
+
+def table_of(path: Path, *graphs: Graph) -> Path:
+    """Write a table of costs in which every region of some graphs takes 7 ps and two kernels."""
+    Table("a device", 16, {}).save(path)
+    model = RecordedCost(str(path))
+    costs = {region_key(r, Dims()): Entry(7, 2, "made up") for graph in graphs for r in regions(model, graph)}
+    Table("a device", 16, costs).save(path)
+    return path

@@ -1,9 +1,11 @@
 """Contracts that every cost model keeps, and `load`."""
 
 import pickle
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
-from cost_graphs import folded, mlp
+from cost_graphs import folded, mlp, table_of
 
 from taso_gym.cost import COST_MODELS, Cost, load
 from taso_gym.cost.roofline import RooflineCost
@@ -11,18 +13,19 @@ from taso_gym.cost_model import CostModel
 from taso_gym.errors import CostError, MissingPackageError, OptionError
 
 
-@pytest.fixture(autouse=True)
-def _own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Measure into a cache that all tests share, and no user's."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.getbasetemp()))
+@pytest.fixture
+def model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], CostModel]:
+    """Makes a model of the table, or skips the test where its package or device is missing."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    table = table_of(tmp_path / "table.json.gz", mlp(), folded())
 
+    def make(name: str) -> CostModel:
+        try:
+            return load(f"recorded:{table}" if name == "recorded" else name)
+        except (MissingPackageError, CostError) as error:
+            pytest.skip(str(error))
 
-def model(name: str) -> CostModel:
-    """Make a model of the table, or skip the test where its package or device is missing."""
-    try:
-        return load(name)
-    except (MissingPackageError, CostError) as error:
-        pytest.skip(str(error))
+    return make
 
 
 def test_costs_add_and_subtract_by_element() -> None:
@@ -34,7 +37,7 @@ def test_costs_add_and_subtract_by_element() -> None:
 
 
 @pytest.mark.parametrize("name", COST_MODELS)
-def test_costs_are_integers_that_add_up(name: str) -> None:
+def test_costs_are_integers_that_add_up(name: str, model: Callable[[str], CostModel]) -> None:
     found, graph = model(name), mlp()
     nodes = [found.node(node.sig, found.context(graph, i)) for i, node in graph.operators()]
     assert all(type(part) is int and part >= 0 for cost in nodes for part in cost)
@@ -43,13 +46,13 @@ def test_costs_are_integers_that_add_up(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", COST_MODELS)
-def test_constants_are_free(name: str) -> None:
+def test_constants_are_free(name: str, model: Callable[[str], CostModel]) -> None:
     found, graph = model(name), folded()
     assert [found.node(n.sig, found.context(graph, i)) == Cost() for i, n in graph.operators()] == [True, False]
 
 
 @pytest.mark.parametrize("name", COST_MODELS)
-def test_a_pickled_model_agrees(name: str) -> None:
+def test_a_pickled_model_agrees(name: str, model: Callable[[str], CostModel]) -> None:
     found = model(name)
     copy = pickle.loads(pickle.dumps(found))  # noqa: S301
     assert (copy.name, copy.key, copy.radius) == (found.name, found.key, found.radius)
@@ -57,7 +60,7 @@ def test_a_pickled_model_agrees(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", COST_MODELS)
-def test_a_deterministic_model_says_the_same_each_time(name: str) -> None:
+def test_a_deterministic_model_says_the_same_each_time(name: str, model: Callable[[str], CostModel]) -> None:
     first, second = model(name), model(name)
     if first.deterministic:
         assert first.graph(mlp()) == second.graph(mlp())

@@ -9,27 +9,32 @@ from __future__ import annotations
 import inspect
 from collections.abc import Mapping
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from taso_gym.cost.dims import Dims, bind_dims
 from taso_gym.cost_model import Cost, CostModel
 from taso_gym.errors import OptionError
 
+if TYPE_CHECKING:
+    from taso_gym.graph import Graph
+
 __all__ = ["COST_MODELS", "Cost", "CostModel", "Dims", "bind_dims", "load"]
 
 COST_MODELS = {
     "roofline": "taso_gym.cost.roofline:RooflineCost",
+    "recorded": "taso_gym.cost.recorded:RecordedCost",
     "onnxruntime": "taso_gym.cost.onnxruntime:OnnxRuntimeCost",
 }
 """Name -> import string of a class that is called with (argument, dims, **options)."""
 
 
-def load(spec: str, dims: Mapping[str, int] | None = None, **options: Any) -> CostModel:
+def load(spec: str, dims: Mapping[str, int] | None = None, *, start: Graph | None = None, **options: Any) -> CostModel:
     """Return the cost model of a specification.
 
     Args:
         spec: see above.
         dims: values of dimension symbols; `bind_dims` completes them for a graph.
+        start: the graph that a search begins with, for models that know some operators only (``recorded``).
         options: keywords of the class that `COST_MODELS` names.
 
     Raises:
@@ -42,9 +47,10 @@ def load(spec: str, dims: Mapping[str, int] | None = None, **options: Any) -> Co
         raise OptionError(f"expected a cost model among {', '.join(COST_MODELS)}, found {spec!r}")
     module, _, attribute = COST_MODELS[name].partition(":")
     factory = getattr(import_module(module), attribute)
-    choices = [p for p in inspect.signature(factory).parameters if p not in ("argument", "dims")]
+    parameters = inspect.signature(factory).parameters
+    choices = [p for p in parameters if p not in ("argument", "dims", "start")]
     for option in options:
         if option not in choices:
             known = f"an option of {name} among {', '.join(choices)}" if choices else f"no options for {name}"
             raise OptionError(f"expected {known}, found {option!r}")
-    return factory(argument, dims, **options)
+    return factory(argument, dims, **options, **({"start": start} if "start" in parameters else {}))

@@ -6,46 +6,40 @@ and each of those is measured by itself, once: equal nodes of other regions and 
 kept in a cache on disk (`taso_gym.cost.cache`).
 
 An operator whose kernel fails, or that needs more memory than there is, is recorded as failed and costs `FAILED_PS`,
-so that no rewrite to it pays. An opaque operator, which no rewrite brings or takes away, isn't measured: it is costed
-by its bytes on the default device of `taso_gym.cost.roofline`.
+so that no rewrite to it pays.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from taso_gym.cost.base import SummedCost
 from taso_gym.cost.cache import Cache
-from taso_gym.cost.devices import DEFAULT_DEVICE, DEVICES
 from taso_gym.cost.executed import Executed, block_channels, executed_in, executed_nodes
 from taso_gym.cost.layout import Layouts
-from taso_gym.cost.region import FUSED, RADIUS, Region, lone, region_of
-from taso_gym.cost.roofline import bound_ps
+from taso_gym.cost.region import Region
+from taso_gym.cost.regional import NEVER_PS, RegionalCost, describe
 from taso_gym.cost.sessions import Runtime
-from taso_gym.cost.small_model import SmallModel, bind_signature, draw
-from taso_gym.cost.view import Remembered
+from taso_gym.cost.small_model import SmallModel, draw
 from taso_gym.cost.work import Work
 from taso_gym.errors import CostError
 from taso_gym.graph import Graph
 from taso_gym.onnx_io import to_model
-from taso_gym.signature import OpaqueOperator, Signature
 from taso_gym.tensor import TensorType
 
-FAILED_PS = 10**15
-"""Cost of an operator that doesn't run: 1000 seconds."""
+FAILED_PS = NEVER_PS
+"""Cost of an operator that doesn't run."""
 
 
-class OnnxRuntimeCost(SummedCost):
+class OnnxRuntimeCost(RegionalCost):
     """Measured costs; deterministic only as far as its cache is filled."""
 
     deterministic = False
-    radius = RADIUS
 
     def __init__(
         self,
@@ -86,30 +80,14 @@ class OnnxRuntimeCost(SummedCost):
         """What is measured on."""
         return self._runtime
 
-    def context(self, graph: Graph, node_id: int) -> Hashable:
-        """Return the region that a node runs in."""
-        return self._contexts(graph, node_id)
-
-    def affected(self, node_ids: Iterable[int]) -> set[int]:
-        """Return the operators whose regions, as found so far, depend on these or on who reads them."""
-        return self._contexts.affected(node_ids)
-
-    @cached_property
-    def _contexts(self) -> Remembered[Region | str | None]:
-        layouts = self.layouts
-        return Remembered(lambda view, node_id: region_of(view, node_id, layouts))
-
-    def time(self, sig: Signature, context: Hashable, load: Work) -> tuple[int, int]:
-        """Return the time of the region that a node anchors, and how many kernels it takes; nothing within one."""
-        if context == FUSED:
-            return 0, 0
-        if isinstance(sig.op, OpaqueOperator):
-            return bound_ps(DEVICES[DEFAULT_DEVICE], load), 1
-        region = context if isinstance(context, Region) else lone(sig)
+    def region_time(self, region: Region, load: Work) -> tuple[int, int]:  # noqa: ARG002
+        """Return the sum over the nodes that onnxruntime executes for a region, and how many these are."""
         nodes = self.executed_in(region)
-        if nodes is None:
-            return FAILED_PS, 1
-        return sum(self._times[key] for key in nodes), len(nodes)
+        return (FAILED_PS, 1) if nodes is None else (self.time_of(nodes), len(nodes))
+
+    def time_of(self, keys: Iterable[str]) -> int:
+        """Return the sum of the times, in picoseconds, of executed nodes that `executed_in` returned."""
+        return sum(self._times[key] for key in keys)
 
     def executed_in(self, region: Region) -> list[str] | None:
         """Return the keys of the nodes that onnxruntime executes for a region, all measured; None where it fails.
@@ -117,7 +95,7 @@ class OnnxRuntimeCost(SummedCost):
         Raises:
             CostError: the cache can't be used.
         """
-        name = f"region {self._describe(region)}"
+        name = f"region {describe(region, self._dims)}"
         known = self._recall(name)
         if known is None:
             if self._progress:
@@ -166,22 +144,17 @@ class OnnxRuntimeCost(SummedCost):
                 known = self._remember(f"node {node.key}", {"ps": timing.time_ps, "unstable": timing.unstable})
             self._times[node.key] = known["ps"]
 
-    @cached_property
+    @property
     def layouts(self) -> Layouts:
         """The layouts of the provider: how many channels a block has on this CPU; none on a GPU."""
+        return self._layouts
+
+    @cached_property
+    def _layouts(self) -> Layouts:
         if self._provider != "cpu":
             return Layouts(0)
         known = self._recall("block") or self._remember("block", {"channels": block_channels(self._runtime)})
         return Layouts(known["channels"])
-
-    def _describe(self, region: Region) -> str:
-        bound = [bind_signature(part.sig, self._dims) for part in region.nodes]
-        parts = [(f"{s.hash:016x}", str(s), tuple(p.operands)) for s, p in zip(bound, region.nodes, strict=True)]
-        return f"{parts} {region.inputs} {region.outputs}"
-
-    def __getstate__(self) -> dict[str, object]:
-        """Leave what is found again behind when pickled."""
-        return {name: value for name, value in super().__getstate__().items() if name != "_contexts"}
 
     def _recall(self, name: str) -> dict[str, Any] | None:
         text = self._cache.get(f"{self._runtime.key}|{name}")

@@ -17,10 +17,11 @@ from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, helper, num
 
 from taso_gym.cost.dims import Dims, size_bytes, sizes_of
 from taso_gym.cost.region import BLOCKED, PLAIN, Operand, Part, Region, Wanted
+from taso_gym.cost.regional import bind_signature
 from taso_gym.errors import CostError
 from taso_gym.ops import OPERATORS, Operator
 from taso_gym.ops.onnx_form import to_onnx
-from taso_gym.signature import OpaqueOperator, Signature, signature
+from taso_gym.signature import OpaqueOperator, Signature
 from taso_gym.tensor import FLOATS, TensorType, ValueType, dtype_code, numpy_dtype
 
 OPSET = 20
@@ -34,15 +35,6 @@ MOST_ROWS = 16384
 COPIES = 4
 """How often a value is in memory: as an array, in the model, serialised, and in the session."""
 DIVISIONS = frozenset({"Div", "Mod"})
-
-
-def bind_signature(sig: Signature, dims: Dims) -> Signature:
-    """Return a signature of an operator of the table with an integer for every dimension symbol."""
-    types = [*sig.inputs, *sig.outputs]
-    if all(t is None or t.is_static for t in types):
-        return sig
-    attrs = {name: dims.bind_attr(value, types) for name, value in sig.attrs}
-    return signature(OPERATORS[sig.op.domain, sig.op.name], attrs, dims.bind(types)[: len(sig.inputs)])
 
 
 def draw(t: TensorType, rng: np.random.Generator, ones: bool = False) -> NDArray[Any]:

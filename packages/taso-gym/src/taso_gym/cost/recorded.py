@@ -1,0 +1,198 @@
+"""Recorded costs: measured once, kept in a table, the same everywhere and without the hardware.
+
+A table is a gzipped JSON object:
+
+    {"format": 1,
+     "device": "AMD EPYC …|CPUExecutionProvider|onnxruntime 1.31.1|1 threads",   what it was recorded on
+     "block": 16,                     channels in a block of the device's layout NCHWc (0: none)
+     "costs": {"0123456789abcdef": [1500000, 1, "Conv Relu"], …}}
+
+with the time in picoseconds, the number of kernels and, for people, the operators of each region by the 64-bit hash
+of its description (`taso_gym.cost.regional.describe`), sorted. The tables of the package are in ``cost/tables``.
+
+A region that isn't in the table never pays: it costs `NEVER_PS`. So that taking one away doesn't pay either, those of
+the graph that a search begins with cost the roofline bound of the default device, which is less than they take.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple, cast
+
+from taso_gym.atomic import write_bytes
+from taso_gym.cost.devices import DEFAULT_DEVICE, DEVICES
+from taso_gym.cost.dims import Dims
+from taso_gym.cost.layout import Layouts
+from taso_gym.cost.onnxruntime import OnnxRuntimeCost
+from taso_gym.cost.region import FUSED, Region, lone
+from taso_gym.cost.regional import NEVER_PS, RegionalCost, describe
+from taso_gym.cost.roofline import bound_ps
+from taso_gym.cost.work import Work
+from taso_gym.errors import CostError, OptionError
+from taso_gym.graph import Graph
+from taso_gym.signature import OpaqueOperator, stable_hash
+
+FORMAT = 1
+SUFFIX = ".json.gz"
+TABLES = Path(__file__).with_name("tables")
+
+
+class Entry(NamedTuple):
+    """A recorded region: time in picoseconds, number of kernels, and the names of its operators."""
+
+    time_ps: int
+    kernels: int
+    operators: str
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of recorded costs.
+
+    Attributes:
+        device: what it was recorded on.
+        block: channels in a block of the device's layout; 0 where there is none.
+        costs: hash of a region's description -> entry.
+    """
+
+    device: str
+    block: int
+    costs: Mapping[str, Entry]
+
+    def save(self, path: str | Path) -> None:
+        """Write the table, whole or not at all; equal tables give equal files.
+
+        Raises:
+            OptionError: the folder doesn't exist or can't be written.
+        """
+        lines = [f"{json.dumps(key)}: {json.dumps(entry)}" for key, entry in sorted(self.costs.items())]
+        head = {"format": FORMAT, "device": self.device, "block": self.block}
+        text = json.dumps(head)[:-1] + ', "costs": {\n' + ",\n".join(lines) + "\n}}\n"
+        write_bytes(path, gzip.compress(text.encode(), mtime=0))
+
+    @classmethod
+    def load(cls, path: Path) -> Table:
+        """Read a table.
+
+        Raises:
+            CostError: there is none at ``path``, it is damaged, or of another format.
+        """
+        try:
+            content = json.loads(gzip.decompress(path.read_bytes()))
+        except FileNotFoundError:
+            raise CostError(f"expected a table of costs, found nothing at {path}") from None
+        except (OSError, EOFError, ValueError) as error:
+            raise CostError(f"expected a table of costs as gzipped JSON, found {path}: {error}") from error
+        fields = cast("dict[str, Any]", content) if isinstance(content, dict) else {}
+        if (found := fields.get("format")) != FORMAT:
+            raise CostError(f"expected a table of costs of format {FORMAT}, found {found!r} in {path}")
+        try:
+            rows = cast("dict[str, Sequence[Any]]", fields["costs"])
+            costs = {key: Entry(int(row[0]), int(row[1]), str(row[2])) for key, row in rows.items()}
+            return cls(str(fields["device"]), int(fields["block"]), costs)
+        except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+            raise CostError(f"expected device, block and costs in a table, found {path} without: {error!r}") from error
+
+
+class RecordedCost(RegionalCost):
+    """Costs from a table; deterministic, and needs no runtime."""
+
+    def __init__(
+        self,
+        argument: str = "",
+        dims: Mapping[str, int] | None = None,
+        *,
+        strict: bool = False,
+        start: Graph | None = None,
+    ) -> None:
+        """Read a table.
+
+        Args:
+            argument: name of a table of the package, or a path that ends in ``.json.gz``.
+            dims: values of dimension symbols.
+            strict: raise an error for a region that isn't recorded.
+            start: graph that a search begins with: what isn't recorded of it costs its bound, no more.
+
+        Raises:
+            OptionError: no such table in the package.
+            CostError: a file that isn't there, or no table.
+        """
+        if not argument.endswith(SUFFIX) and argument not in (names := table_names()):
+            raise OptionError(f"expected a table among {', '.join(names)}, or a path to one, found {argument!r}")
+        super().__init__(f"recorded:{argument}", dims)
+        self.table = Table.load(Path(argument) if argument.endswith(SUFFIX) else TABLES / f"{argument}{SUFFIX}")
+        self.strict = strict
+        self._layouts = Layouts(self.table.block)
+        self._granted = frozenset[str]() if start is None else frozenset(self._keys(start))
+
+    @property
+    def key(self) -> str:
+        """Table, what it was recorded on, and bound dimensions."""
+        return f"{self.name}|{self.table.device}[{self._dims.key}]"
+
+    @property
+    def layouts(self) -> Layouts:
+        """The layouts of the device that it was recorded on."""
+        return self._layouts
+
+    def region_time(self, region: Region, load: Work) -> tuple[int, int]:
+        """Return what was recorded; else the bound within the start graph, and `NEVER_PS` elsewhere."""
+        key = region_key(region, self._dims)
+        entry = self.table.costs.get(key)
+        if entry is not None:
+            return entry.time_ps, entry.kernels
+        if self.strict:
+            raise CostError(f"expected a recorded cost in {self.name}, found none for {region.nodes[0].sig}")
+        return (bound_ps(DEVICES[DEFAULT_DEVICE], load) if key in self._granted else NEVER_PS), 1
+
+    def share_recorded(self, graph: Graph) -> float:
+        """Return the part of a graph's regions that is in the table, from 0 to 1."""
+        keys = list(self._keys(graph))
+        return sum(key in self.table.costs for key in keys) / max(len(keys), 1)
+
+    def _keys(self, graph: Graph) -> Iterable[str]:
+        return (region_key(region, self._dims) for region in regions(self, graph))
+
+
+def record(graphs: Iterable[Graph], model: OnnxRuntimeCost, progress: Callable[[int], None] | None = None) -> Table:
+    """Return a table of all regions of some graphs, measured by a model; failed ones are left out.
+
+    Args:
+        graphs: the graphs.
+        model: what measures; its symbols are bound as it says.
+        progress: called with the number of regions after each graph.
+    """
+    costs: dict[str, Entry] = {}
+    dims = Dims(model.dims)
+    for graph in graphs:
+        for region in regions(model, graph):
+            key = region_key(region, dims)
+            if key not in costs and (nodes := model.executed_in(region)) is not None:
+                names = " ".join(part.sig.op.key for part in region.nodes)
+                costs[key] = Entry(model.time_of(nodes), len(nodes), names)
+        if progress:
+            progress(len(costs))
+    return Table(model.runtime.key, model.layouts.block, costs)
+
+
+def regions(model: RegionalCost, graph: Graph) -> Iterable[Region]:
+    """Yield the regions of a graph that a table can hold: those of operators that run and aren't opaque."""
+    for node_id, node in graph.operators():
+        context = model.context(graph, node_id)
+        if node.sig.const or node.sig.op.view or context == FUSED or isinstance(node.sig.op, OpaqueOperator):
+            continue
+        yield context if isinstance(context, Region) else lone(node.sig)
+
+
+def region_key(region: Region, dims: Dims) -> str:
+    """Return the hash of a region's description."""
+    return f"{stable_hash(describe(region, dims)):016x}"
+
+
+def table_names() -> list[str]:
+    """Return the names of the tables of the package."""
+    return sorted(path.name.removesuffix(SUFFIX) for path in TABLES.glob(f"*{SUFFIX}"))

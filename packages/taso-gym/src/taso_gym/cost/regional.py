@@ -1,0 +1,86 @@
+"""What the models have in common that cost a node by the region that onnxruntime runs it in."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Hashable, Iterable
+from functools import cached_property
+
+from taso_gym.cost.base import SummedCost
+from taso_gym.cost.devices import DEFAULT_DEVICE, DEVICES
+from taso_gym.cost.dims import Dims
+from taso_gym.cost.layout import Layouts
+from taso_gym.cost.region import FUSED, RADIUS, Region, lone, region_of
+from taso_gym.cost.roofline import bound_ps
+from taso_gym.cost.view import Remembered
+from taso_gym.cost.work import Work
+from taso_gym.graph import Graph
+from taso_gym.ops import OPERATORS
+from taso_gym.signature import OpaqueOperator, Signature, signature
+
+NEVER_PS = 10**15
+"""Cost of what must never pay: 1000 seconds, more than whatever it could replace."""
+
+
+class RegionalCost(SummedCost):
+    """Base of the models whose contexts are regions.
+
+    An opaque operator, which no rewrite brings or takes away, is costed by its bytes on the default device of
+    `taso_gym.cost.roofline`.
+    """
+
+    radius = RADIUS
+
+    @property
+    @abstractmethod
+    def layouts(self) -> Layouts:
+        """The layouts of the device."""
+
+    @abstractmethod
+    def region_time(self, region: Region, load: Work) -> tuple[int, int]:
+        """Return time in picoseconds and number of kernels of a region, whose anchor does ``load``.
+
+        Raises:
+            CostError: it can't be costed.
+        """
+
+    def context(self, graph: Graph, node_id: int) -> Hashable:
+        """Return the region that a node runs in."""
+        return self._contexts(graph, node_id)
+
+    def affected(self, node_ids: Iterable[int]) -> set[int]:
+        """Return the operators whose regions, as found so far, depend on these or on who reads them."""
+        return self._contexts.affected(node_ids)
+
+    @cached_property
+    def _contexts(self) -> Remembered[Region | str | None]:
+        layouts = self.layouts
+        return Remembered(lambda view, node_id: region_of(view, node_id, layouts))
+
+    def time(self, sig: Signature, context: Hashable, load: Work) -> tuple[int, int]:
+        """Return the time of the region that a node anchors, and how many kernels it takes; nothing within one."""
+        if context == FUSED:
+            return 0, 0
+        if isinstance(sig.op, OpaqueOperator):
+            return bound_ps(DEVICES[DEFAULT_DEVICE], load), 1
+        return self.region_time(context if isinstance(context, Region) else lone(sig), load)
+
+    def __getstate__(self) -> dict[str, object]:
+        """Leave what is found again behind when pickled."""
+        return {name: value for name, value in super().__getstate__().items() if name != "_contexts"}
+
+
+def describe(region: Region, dims: Dims) -> str:
+    """Return a text for a region, the same in every process: equal texts mean equal regions, symbols bound."""
+    bound = [bind_signature(part.sig, dims) for part in region.nodes]
+    parts = [(f"{s.hash:016x}", str(s), tuple(p.operands)) for s, p in zip(bound, region.nodes, strict=True)]
+    return f"{parts} {region.inputs} {region.outputs}"
+
+
+def bind_signature(sig: Signature, dims: Dims) -> Signature:
+    """Return a signature of an operator of the table with an integer for every dimension symbol."""
+    types = [*sig.inputs, *sig.outputs]
+    if all(t is None or t.is_static for t in types):
+        return sig
+    attrs = {name: dims.bind_attr(value, types) for name, value in sig.attrs}
+    return signature(OPERATORS[sig.op.domain, sig.op.name], attrs, dims.bind(types)[: len(sig.inputs)])

@@ -1,0 +1,98 @@
+"""Recorded tables: written once, read anywhere, and strict about what isn't in them."""
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+from cost_graphs import mlp, symbolic_mlp, table_of
+
+from taso_gym.cost import load
+from taso_gym.cost.onnxruntime import OnnxRuntimeCost
+from taso_gym.cost.recorded import Entry, RecordedCost, Table, record, table_names
+from taso_gym.cost.regional import NEVER_PS
+from taso_gym.errors import CostError, OptionError
+
+
+def test_what_was_recorded_is_read_back(tmp_path: Path) -> None:
+    pytest.importorskip("onnxruntime")
+    measured = OnnxRuntimeCost(cache=tmp_path / "cache.sqlite")
+    sizes: list[int] = []
+    table = record([mlp(), mlp(rows=2)], measured, sizes.append)
+    table.save(tmp_path / "mine.json.gz")
+    found = RecordedCost(str(tmp_path / "mine.json.gz"), strict=True)
+    assert found.table == table and sizes == [1, 2]
+    assert found.graph(mlp()) == measured.graph(mlp())
+    assert "CPUExecutionProvider" in found.key and next(iter(table.costs.values())).operators == "MatMul Add Relu"
+
+
+def test_equal_tables_give_equal_files(tmp_path: Path) -> None:
+    entries = {"b": Entry(1, 1, "Add"), "a": Entry(2, 1, "Mul")}
+    Table("d", 0, entries).save(tmp_path / "first.json.gz")
+    Table("d", 0, dict(reversed(entries.items()))).save(tmp_path / "second.json.gz")
+    assert (tmp_path / "first.json.gz").read_bytes() == (tmp_path / "second.json.gz").read_bytes()
+
+
+def test_an_unrecorded_region_never_pays(tmp_path: Path) -> None:
+    found = RecordedCost(str(table_of(tmp_path / "t.json.gz", mlp())))
+    assert found.graph(mlp())[::3] == (7, 2)
+    assert found.graph(mlp(rows=5)).time_ps == NEVER_PS
+    assert found.share_recorded(mlp()) == 1 and found.share_recorded(mlp(rows=5)) == 0
+
+
+def test_strict_raises_for_an_unrecorded_region(tmp_path: Path) -> None:
+    found = RecordedCost(str(table_of(tmp_path / "t.json.gz")), strict=True)
+    with pytest.raises(CostError, match=r"node \d+: expected a recorded cost in recorded:.*, found none for MatMul"):
+        found.graph(mlp())
+
+
+def test_taking_an_unrecorded_region_of_the_start_away_pays_its_bound_at_most(tmp_path: Path) -> None:
+    path = str(table_of(tmp_path / "t.json.gz"))
+    found = load(f"recorded:{path}", start=mlp())
+    first = next(node for _, node in mlp().operators())
+    assert found.graph(mlp()).time_ps == load("roofline").node(first.sig).time_ps
+    assert found.graph(mlp(rows=5)).time_ps == NEVER_PS
+
+
+def test_symbols_are_bound(tmp_path: Path) -> None:
+    found = RecordedCost(str(table_of(tmp_path / "t.json.gz", mlp())), dims={"batch": 4}, strict=True)
+    assert found.graph(symbolic_mlp()) == found.graph(mlp())
+
+
+def test_an_unknown_table_names_the_choices() -> None:
+    with pytest.raises(OptionError, match=r"expected a table among .*or a path to one, found 'abacus'"):
+        load("recorded:abacus")
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(CostError, match=r"expected a table of costs, found nothing at .*none.json.gz"):
+        RecordedCost(str(tmp_path / "none.json.gz"))
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"no gzip",
+        gzip.compress(b"no JSON"),
+        gzip.compress(b"[]"),
+        gzip.compress(b'{"format": 2}'),
+        gzip.compress(b'{"format": 1, "device": "d", "block": 0}'),
+        gzip.compress(json.dumps({"format": 1, "device": "d", "block": 0, "costs": {"a": [1]}}).encode()),
+        gzip.compress(json.dumps({"format": 1, "device": "d", "block": 0, "costs": {"a": ["x", 1, ""]}}).encode()),
+        gzip.compress(b'{"format": 1}')[:-9],
+    ],
+)
+def test_a_damaged_table_is_one_line(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "t.json.gz"
+    path.write_bytes(content)
+    with pytest.raises(CostError, match="expected") as caught:
+        RecordedCost(str(path))
+    assert "\n" not in str(caught.value) and str(path) in str(caught.value)
+
+
+@pytest.mark.parametrize("name", table_names())
+def test_tables_of_the_package_are_sound(name: str) -> None:
+    table = load(f"recorded:{name}").table  # pyright: ignore[reportAttributeAccessIssue]
+    assert len(table.costs) > 100
+    assert all(len(key) == 16 and entry.time_ps >= 0 and entry.kernels >= 0 for key, entry in table.costs.items())
