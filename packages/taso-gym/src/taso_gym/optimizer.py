@@ -106,7 +106,7 @@ def optimize(
     graph = model if isinstance(model, Graph) else onnx_io.load(model)
     if not isinstance(rules, RuleSet):
         rules = RuleSet.load(rules, portable=portable, numerics=numerics)
-    start = RewriteState(graph, rules, costs.load(cost, dims=dims))
+    start = RewriteState(graph, rules, costs.load(cost, dims=costs.bind_dims(graph, dims), start=graph))
     spend = budget if isinstance(budget, Budget) else Budget(budget)
     found = run(start, search, spend, seed, on_progress=on_progress, checkpoint=checkpoint, **options)
     applied = tuple(replayed(start, found.path))

@@ -59,7 +59,7 @@ class Source:
         chosen = self.rules if rules is None else rules
         if not isinstance(chosen, RuleSet):
             chosen = RuleSet.load(chosen, portable=self.portable, numerics=self.numerics)
-        cost = costs.load(self.cost, dims=bind_dims(graph, self.dims))
+        cost = costs.load(self.cost, dims=bind_dims(graph, self.dims), start=graph)
         return RewriteState(graph, chosen, cost, **self.limits)
 
 
