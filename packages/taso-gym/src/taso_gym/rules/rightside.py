@@ -89,10 +89,19 @@ class RightSide:
         attrs = dict(self.binding.attrs[call.others]) if call.others else {}
         attrs |= {name: evaluate(expr, self.binding) for name, expr in call.attrs}
         op = operator_named(call.op)
-        sig = signature(op, attrs, [self.type_of(ref) for ref in operands])
+        sig = self._signature(op, attrs, operands)
         if not _is_writable(sig, self.opsets.get(op.domain, 1 if op.domain == MICROSOFT else 0)):
             raise Refused(f"{sig} can't be written to a file of these opsets")
         return self._node(sig, tuple(operands[: len(sig.inputs)]))
+
+    def _signature(self, op: Operator, attrs: dict[str, Any], operands: list[Ref]) -> Signature:
+        try:
+            return signature(op, attrs, [self.type_of(ref) for ref in operands])
+        except TypeError as error:
+            # Only operators that can write symbolic sizes down expect them in attributes.
+            if not any(map(_is_symbolic, attrs.values())):
+                raise
+            raise Refused(f"{op} with a symbolic attribute") from error
 
     def _node(self, sig: Signature, operands: tuple[Ref, ...]) -> int:
         number = self.nodes.setdefault((sig, operands), len(self.sigs))

@@ -1,0 +1,98 @@
+"""Rule sets: order, digest, loading, filters, certificates."""
+
+import json
+import pickle
+from pathlib import Path
+
+import pytest
+from matching_graphs import rule_set
+
+from taso_gym.errors import RuleError
+from taso_gym.rules.notation import parse_rules
+from taso_gym.rules.ruleset import RuleSet, package_sets, read_certificates, rule_digest
+
+TEXT = """
+a [exact]: Relu(Relu(x)) => Relu(x)
+b: Add(x, Add(y, z)) <=> Add(Add(x, y), z)
+c [fast]: Sqrt(Mul(x, x)) => Abs(x)
+d [exact]: Relu(Conv(x, w, **k)) => ms.FusedConv(x, w, activation="Relu", **k)
+"""
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    path = tmp_path / "my.rules"
+    path.write_text(TEXT, encoding="utf-8")
+    return path
+
+
+def test_a_set_keeps_its_order() -> None:
+    rules = rule_set(TEXT)
+    assert [rule.name for rule in rules] == ["a", "b", "b.reverse", "c", "d"]
+    assert len(rules) == 5 and rules[1].name == "b" and rules.index("c") == 3 and rules.index(rules[2]) == 2
+    with pytest.raises(RuleError, match="expected a rule of the set, found 'e'"):
+        rules.index("e")
+
+
+def test_the_digest_is_of_what_the_rules_say() -> None:
+    rules = rule_set(TEXT)
+    assert rules.digest == rule_set(TEXT.replace("a [exact]:", "a  [exact]  :") + "# a comment\n").digest
+    assert rules == rule_set(TEXT) and hash(rules) == hash(rule_set(TEXT))
+    assert rules.digest != RuleSet(reversed(rules)).digest
+    assert rules.digest != rule_set(TEXT.replace("a [exact]", "a")).digest
+
+
+def test_a_name_twice_is_refused() -> None:
+    rules = parse_rules(TEXT)
+    with pytest.raises(RuleError, match="expected different names, found 'a' twice"):
+        RuleSet([*rules, rules[0]])
+
+
+def test_loading_a_file_with_filters(path: Path) -> None:
+    def names(**options: object) -> list[str]:
+        return [rule.name for rule in RuleSet.load(path, **options)]  # pyright: ignore[reportArgumentType]
+
+    assert names() == ["a", "b", "b.reverse", "d"]
+    assert names(numerics="exact") == ["a", "d"]
+    assert names(numerics="fast") == ["a", "b", "b.reverse", "c", "d"]
+    assert names(portable=True) == ["a", "b", "b.reverse"]
+    assert [rule.where for rule in RuleSet.load(str(path))][:2] == ["my.rules:2", "my.rules:3"]
+
+
+def test_the_default_set_is_all_of_the_packages() -> None:
+    every = [rule.name for name in package_sets() for rule in RuleSet.load(name)]
+    assert [rule.name for rule in RuleSet.load()] == every
+
+
+def test_what_cannot_be_loaded(tmp_path: Path) -> None:
+    with pytest.raises(RuleError, match=r"expected a rule set \(default, .*\) or a path, found 'defualt'"):
+        RuleSet.load("defualt")
+    with pytest.raises(RuleError, match=r"expected a rule file \(.*\.rules.*\), found .*a\.txt"):
+        RuleSet.load(tmp_path / "a.txt")
+    with pytest.raises(RuleError, match="expected a readable text file"):
+        RuleSet.load(tmp_path / "missing.rules")
+    (tmp_path / "binary.rules").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(RuleError, match="expected a readable text file"):
+        RuleSet.load(tmp_path / "binary.rules")
+
+
+def test_certificates_go_by_what_a_rule_says(path: Path) -> None:
+    rules = RuleSet.load(path)
+    sidecar = path.with_name("my.certificates.jsonl")
+    rows = [{"rule": rule_digest(rules[i]), "status": status} for i, status in enumerate(["proved", "tested"])]
+    sidecar.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    assert dict(RuleSet.load(path).certificates) == {"a": "proved", "b": "tested"}
+    path.write_text(TEXT.replace("a [exact]:", "renamed [exact]:").replace("Add(x, Add(y, z))", "Add(Add(y, z), x)"))
+    assert dict(RuleSet.load(path).certificates) == {"renamed": "proved"}
+
+
+@pytest.mark.parametrize("line", ["no json", "[]", '{"rule": "a"}'])
+def test_a_damaged_certificate_is_reported(path: Path, line: str) -> None:
+    path.with_name("my.certificates.jsonl").write_text(line, encoding="utf-8")
+    with pytest.raises(RuleError, match=r"my\.certificates\.jsonl:1: expected a row"):
+        read_certificates(path)
+
+
+def test_a_set_is_pickled_whole(path: Path) -> None:
+    rules = RuleSet.load(path)
+    assert pickle.loads(pickle.dumps(rules)) == rules  # noqa: S301
