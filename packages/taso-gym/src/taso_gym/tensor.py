@@ -158,6 +158,11 @@ _QUOTIENTS: dict[str, tuple[Dim, Dim]] = {}
 """Symbol of a rounded quotient -> dividend and divisor."""
 
 
+def quotient_of(name: str) -> tuple[Dim, Dim] | None:
+    """Return the dividend and divisor of a symbol that stands for a rounded quotient, else None."""
+    return _QUOTIENTS.get(name)
+
+
 def _bind_symbol(name: str, dims: Mapping[str, int]) -> Dim:
     if name in dims:
         return dims[name]

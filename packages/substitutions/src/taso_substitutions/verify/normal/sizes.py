@@ -1,4 +1,4 @@
-"""Symbolic sizes: axes as lists of segments of products of atoms, refined until both sides of a rule agree.
+"""Symbolic sizes, refined until both sides of a rule agree.
 
 A proof begins with one atom for each dimension of each input, and a concrete example that says which atoms have which
 size. Where an operator asks for two equal axes, the atoms are unified; where one axis is a concatenation and the other
@@ -9,21 +9,12 @@ that the example allows (principal typing), and no size that is equal by acciden
 
 from __future__ import annotations
 
-from math import prod
+from collections.abc import Callable
+from math import inf, prod
 
-from taso_gym.errors import TasoError
-from taso_gym.tensor import Dim, Poly, product, symbol
-
-Segment = tuple[str, ...]
-"""A product of atoms, row-major; () has size 1. An atom of digits is that concrete size."""
-Axis = tuple[Segment, ...]
-"""A concatenation of segments."""
-
-UNIT: Axis = ((),)
-
-
-class UnprovableError(TasoError):
-    """A rule, or an operator in it, that this prover has no index form for, or whose sides differ."""
+from taso_gym.tensor import Dim, Poly, floor_div, product, quotient_of, symbol
+from taso_substitutions.verify.normal.axes import UNIT, Axis, Segment, UnprovableError, folded, spread
+from taso_substitutions.verify.normal.polynomial import Polynomial, inverse, number
 
 
 class Refined(Exception):  # noqa: N818 - a signal to start again, not an error
@@ -37,36 +28,40 @@ class Sizes:
         example: concrete size of each atom.
         facts: what atoms had to be, in order: ("=", "cut", "product" or "fixed", atom, what it became, phase).
         phase: who asks: "left", "condition" or "right"; set by the prover.
+        number, inverse: what a number, and 1 / an element, are as elements; a module may know more about them.
     """
 
     def __init__(self) -> None:
         self.example: dict[str, int] = {}
         self.facts: list[tuple[str, str, str, str]] = []
         self.phase = "left"
+        self.number: Callable[[float | int], Polynomial] = number
+        self.inverse: Callable[[Polynomial], Polynomial] = inverse
         self._refined: dict[str, Axis] = {}
         self._derived: dict[str, Poly] = {}
         self._order: dict[Dim, Axis] = {}
 
     def fresh(self, name: str, size: int) -> Axis:
         """Return the axis of an input's dimension, as refined so far; size 1 is never generalised."""
-        if size == 1:
-            return UNIT
+        if size <= 1:
+            return ((),) * size
         self.example.setdefault(name, size)
-        return self._expand(name)
+        return self._expand((name,))
 
-    def _expand(self, atom: str) -> Axis:
-        if atom not in self._refined:
-            return ((atom,),)
-        result: list[Segment] = []
-        for segment in self._refined[atom]:
-            parts = [self._expand(a) for a in segment]
-            if len(parts) == 1:
-                result.extend(parts[0])
-                continue
-            if any(len(part) != 1 for part in parts):
-                raise UnprovableError(f"expected factors of {atom} that aren't cut")
-            result.append(tuple(a for part in parts for a in part[0]))
-        return tuple(result)
+    def _expand(self, segment: Segment) -> Axis:
+        if len(segment) == 1:
+            (atom,) = segment
+            if atom in self._derived:
+                return self.axis_of(self.expand(symbol(atom)))
+            refined = self._refined.get(atom)
+            return spread(segment) if refined is None else tuple(s for part in refined for s in self._expand(part))
+        factors: list[str] = []
+        for atom in segment:
+            part = folded(self._expand((atom,)))
+            if part is None:
+                raise UnprovableError(f"expected factors that aren't cut, found {atom}")
+            factors.extend(part)
+        return spread(tuple(factors))
 
     def size_of(self, segment: Segment) -> int:
         """Return the example's size of a segment."""
@@ -77,20 +72,43 @@ class Sizes:
         return int(atom) if atom.isdigit() else symbol(atom)
 
     def expand(self, dim: Dim) -> Dim:
-        """Return a dimension over the sizes of the inputs only."""
-        if isinstance(dim, int) or not any(s in self._derived for s in dim.symbols):
+        """Return a dimension over the sizes of the inputs only, multiples taken out of rounded quotients."""
+        if isinstance(dim, int):
             return dim
         total: Dim = 0
         for monomial, coefficient in dim.terms:
-            total = total + product(self.expand(self._derived.get(s, symbol(s))) for s in monomial) * coefficient
+            total = total + product(map(self._expanded, monomial)) * coefficient
         return total
+
+    def _expanded(self, name: str) -> Dim:
+        if name in self._derived:
+            return self.expand(self._derived[name])
+        if name in self._refined:
+            return self.expand(self.dim(self._expand((name,))))
+        quotient = quotient_of(name)
+        return symbol(name) if quotient is None else _floor(*map(self.expand, quotient))
+
+    def least(self, dim: Dim) -> float:
+        """Return a lower bound of a dimension, given that sizes are at least 1."""
+        if isinstance(dim, int):
+            return dim
+        for monomial, coefficient in dim.terms:
+            quotient = quotient_of(monomial[0]) if len(monomial) == 1 else None
+            if quotient and isinstance(quotient[1], int) and coefficient % quotient[1] == 0:
+                lost = quotient[1] - 1 if coefficient > 0 else 0
+                exact = (quotient[0] - lost) * (coefficient // quotient[1])
+                return self.least(dim - symbol(monomial[0]) * coefficient + exact)
+        if any(c < 0 for monomial, c in dim.terms if monomial):
+            return -inf
+        rounded = [m for m, _ in dim.terms if any(quotient_of(s) for s in m)]
+        return sum(c for m, c in dim.terms if m not in rounded)
 
     def dim(self, axis: Axis) -> Dim:
         """Return the size of an axis as a dimension."""
         total: Dim = 0
         for segment in axis:
             total = total + product(self.dim_of_atom(a) for a in segment)
-        if len(axis) > 1:
+        if len(axis) > 1 or any(len(segment) > 1 for segment in axis):
             self._order[total] = axis
         return total
 
@@ -106,14 +124,19 @@ class Sizes:
     def axis_of(self, dim: Dim) -> Axis:
         """Return an axis of this size: one that has been seen, else a segment for each term of the sum."""
         if isinstance(dim, int):
-            return UNIT if dim == 1 else ((str(dim),),)
+            return ((),) * dim
         if dim in self._order:
             return self._order[dim]
         segments: list[Segment] = []
         for monomial, coefficient in dim.terms:
             known = all(s in self.example for s in monomial)
             if coefficient < 0 or not known or (not monomial and len(dim.terms) > 1):
-                return ((self.atom_of(dim, self.value(dim)),),)
+                expanded = self.expand(dim)
+                return (
+                    self.axis_of(expanded)
+                    if isinstance(expanded, int)
+                    else ((self.atom_of(expanded, self.value(dim)),),)
+                )
             segments.extend([monomial] * coefficient)
         return tuple(segments)
 
@@ -134,10 +157,12 @@ class Sizes:
         """
         if a == b:
             return a
-        for x, y in zip(a, b, strict=False):
+        for i, (x, y) in enumerate(zip(a, b, strict=False)):
             if x == y:
                 continue
             m, n = self.size_of(x), self.size_of(y)
+            self._number(x, b[i : i + m])
+            self._number(y, a[i : i + n])
             if m == n:
                 self.identify(x, y)
             elif m < n:
@@ -146,42 +171,54 @@ class Sizes:
                 self._cut(x, y, m - n)
         raise UnprovableError(f"expected equal axes, found {self.dim(a)} and {self.dim(b)}")
 
+    def _number(self, segment: Segment, others: Axis) -> None:
+        """Make an atom the number that stands on the other side."""
+        if len(segment) == 1 and self.is_free(segment[0]) and others == ((),) * self.size_of(segment):
+            self.refine("=", segment[0], others)
+
     def identify(self, x: Segment, y: Segment) -> None:
         """Make two segments of one size in the example the same."""
         for one, other in ((x, y), (y, x)):
             if len(one) == 1 and self.is_free(one[0]) and one[0] not in other:
-                self.refine("=" if len(other) == 1 else "product", one[0], (other,))
-        raise UnprovableError(f"expected equal sizes, found {'*'.join(x)} and {'*'.join(y)}")
+                self.refine("=" if len(other) <= 1 else "product", one[0], spread(other))
+        raise UnprovableError(f"expected equal sizes, found {'*'.join(x) or 1} and {'*'.join(y) or 1}")
 
     def _cut(self, whole: Segment, first: Segment, rest: int) -> None:
         if len(whole) != 1 or not self.is_free(whole[0]):
-            raise UnprovableError(f"expected an axis that can be cut after {'*'.join(first)}, found {'*'.join(whole)}")
-        name = f"{whole[0]}-{'*'.join(first)}"
-        if rest != 1:
+            found = "*".join(whole)
+            raise UnprovableError(
+                f"expected an axis that can be cut after {'*'.join(first) or 1}, found {found}", whole
+            )
+        self.cut(whole[0], (first,), rest)
+
+    def cut(self, atom: str, first: Axis, rest: int) -> None:
+        """Make an atom the concatenation of segments and of a rest."""
+        name = f"{atom}-{'*'.join(first[0]) or len(first)}"
+        if rest > 1:
             self.example[name] = rest
-        self.refine("cut", whole[0], (first, () if rest == 1 else (name,)))
+        self.refine("cut", atom, (*first, *(((name,),) if rest > 1 else UNIT * rest)))
 
     def is_free(self, atom: str) -> bool:
         """Whether an atom is a size that may still be refined."""
         return not atom.isdigit() and atom not in self._derived
 
     def divide(self, atom: str, first: str, rest: int) -> None:
-        """Make an atom the product of another one and of a rest, which is the outer or the inner factor alike."""
+        """Make an atom the product of another one, which is the outer factor, and of a rest."""
         name = f"{atom}/{first}"
-        segment = () if rest == 1 else (name,)
         if rest != 1:
             self.example[name] = rest
-        self.refine("product", atom, (segment,) * int(first) if first.isdigit() else ((first, *segment),))
+        self.refine("product", atom, spread((first,) if rest == 1 else (first, name)))
 
     def fix(self, atom: str) -> None:
         """Make an atom the concrete size that it has in the example."""
         if not self.is_free(atom):
             raise UnprovableError(f"expected a size that the example fixes, found {atom}")
-        self.refine("fixed", atom, ((str(self.example[atom]),),))
+        self.refine("fixed", atom, ((),) * self.example[atom])
 
     def refine(self, kind: str, atom: str, axis: Axis) -> None:
         """Note what an atom is, and start again."""
-        self.facts.append((kind, atom, " + ".join("*".join(s) or "1" for s in axis), self.phase))
+        became = str(len(axis)) if not any(axis) else " + ".join("*".join(s) or "1" for s in axis)
+        self.facts.append((kind, atom, became, self.phase))
         self._refined[atom] = axis
         raise Refined
 
@@ -194,6 +231,14 @@ class Sizes:
         return [f"{atom} = {became}" for kind, atom, became, _ in self.facts if kind == "fixed"]
 
 
-def is_concrete(segment: Segment) -> bool:
-    """Whether a segment's size is a number."""
-    return all(a.isdigit() for a in segment)
+def _floor(a: Dim, b: Dim) -> Dim:
+    """Return floor(a / b), multiples of a number b taken out."""
+    if isinstance(a, int) or not isinstance(b, int):
+        return floor_div(a, b)
+    whole: Dim = 0
+    rest: Dim = 0
+    for monomial, coefficient in a.terms:
+        term = product(map(symbol, monomial))
+        whole = whole + term * (coefficient // b)
+        rest = rest + term * (coefficient % b)
+    return whole + floor_div(rest, b)

@@ -1,0 +1,1 @@
+"""Normal forms of tensor elements over symbolic sizes: what the size-generic prover (T1) computes with."""
