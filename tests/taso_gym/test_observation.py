@@ -126,6 +126,17 @@ def test_a_node_keeps_its_row_while_it_lives():
         assert all(after[i] == row for i, row in before.items() if i in after)
 
 
+def test_constants_have_no_rows():
+    env = tiny_env(rules=rule_set("matmul-assoc: MatMul(MatMul(x, y), z) => MatMul(x, MatMul(y, z))"))
+    before = env.reset()[0]
+    env.step((0, 0))
+    folded = [i for i, node in env.state.graph.operators() if node.sig.const]
+    assert len(folded) == 1 and env.episode.observer.row_of(folded[0]) == -1
+    after = env.observe()
+    assert after["node_mask"].sum() == before["node_mask"].sum() - 1
+    assert after["edge_mask"].sum() == before["edge_mask"].sum() - 1
+
+
 def test_observations_are_in_the_space_and_use_its_bounds():
     env = tiny_env(location_counts=True, extra_views=("cost_changes",))
     space = env.observation_space

@@ -49,7 +49,7 @@ class TasoGraphEnv(GraphGame):
     | node_mask | (max_nodes,) | int8 | 0, 1 | rows in use; a node keeps its row while it lives |
     | edges | (max_edges, 2) | int32 | 0 … max_nodes-1 | rows of producer and consumer |
     | edge_mask | (max_edges,) | int8 | 0, 1 | rows in use |
-    | edge_features | (max_edges, 10) | float32 | 0 … 1 | ports and type of the value: `EDGE_FEATURES` |
+    | edge_features | (max_edges, 9) | float32 | 0 … 1 | ports and type of the value: `EDGE_FEATURES` |
     | globals | (8,) | float32 | 0 … 8 | cost, step and sizes, all relative: `GLOBAL_FEATURES` |
     | xfer_mask | (N + 1,) | int8 | 0, 1 | rules with a legal location; NO-OP |
     | location_masks | (N + 1, L) | int8 | 0, 1 | legal locations of each rule; of NO-OP, location 0 |
@@ -58,8 +58,9 @@ class TasoGraphEnv(GraphGame):
     | match_mask | (max_matches,) | int8 | 0, 1 | rows in use |
     | cost_changes | (max_matches,) | float32 | -100 … 100 | if in `extra_views`: see below |
 
-    Weights have no rows. The columns are described in `taso_gym.observation`; column 0 of `nodes` is a category, the
-    operator's number. `matches` lists every legal action but NO-OP, by xfer and location; what isn't in use is -1.
+    Weights have no rows, nor has what is computed from them alone: it is folded on save and costs nothing. The columns
+    are described in `taso_gym.observation`; column 0 of `nodes` is a category, the operator's number. `matches` lists
+    every legal action but NO-OP, by xfer and location; what isn't in use, or has no row, is -1.
     `cost_changes` is the change of run time that each candidate would bring, in % of the start graph's.
 
     ## Rewards

@@ -64,7 +64,7 @@ class CandidateRows:
         most = self._layout.locations
         legal = {rule: found[:most] for rule, found in changed.items()}
         nodes = chain.from_iterable(match.nodes for found in legal.values() for match in found)
-        rows = np.fromiter(map(row_of.__getitem__, nodes), np.int32)
+        rows = np.array([row_of.get(node, -1) for node in nodes], np.int32)
         begin = 0
         for rule, found in legal.items():
             length = self._lengths[rule] = len(found)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from taso_gym.cost.dims import Dims
+from taso_gym.cost.dims import Dims, size_bytes
 from taso_gym.cost_model import Cost, CostModel
 from taso_gym.ops import OPERATORS
 from taso_gym.signature import OpaqueOperator, Signature
@@ -80,7 +80,7 @@ NODE_FEATURES: tuple[Feature, ...] = (
     Feature("time", "log2(1 + run time in picoseconds) / 50"),
     Feature("time_share", "run time / run time of the start graph, at most 1"),
     Feature("const_inputs", "part of the inputs that is constant"),
-    Feature("const", "1 if the node depends on no graph input: it is folded on save and costs nothing"),
+    Feature("const_bytes", "log2(1 + bytes of the constant inputs) / 50"),
     Feature("inputs", "log2(1 + number of inputs) / 8"),
     Feature("consumers", "log2(1 + number of uses by operators) / 8"),
     Feature("is_output", "1 if an output is a graph output"),
@@ -98,7 +98,6 @@ EDGE_FEATURES: tuple[Feature, ...] = (
     *(Feature(f"dim_{i}", f"log2(1 + dimension {i}) / 24, 0 if there is none") for i in range(-4, 0)),
     Feature("elements", "log2(1 + elements) / 40"),
     Feature("element_bits", "bits of an element / 64"),
-    Feature("const", "1 if the value is constant"),
 )
 """Columns of ``edge_features``."""
 
@@ -180,22 +179,22 @@ def _node_row(kind: Signature | ValueType, consumers: int, is_output: bool, scal
     if isinstance(kind, Signature):
         number = 1 if isinstance(kind.op, OpaqueOperator) else OPERATOR_NUMBERS[kind.op.domain, kind.op.name]
         family = family_of(kind)
-        outputs, inputs, const = kind.outputs, kind.inputs, kind.const
+        outputs, inputs = kind.outputs, kind.inputs
         work, window = _work(kind, scale), _window(kind, family, scale.dims)
     else:
         number, family = 0, "input"
-        outputs, inputs, const = (kind,), (), False
+        outputs, inputs = (kind,), ()
         work, window = (0.0,) * 4, (0.0,) * 3
     sizes = [_sizes(t) for t in scale.dims.bind(outputs)]
-    const_inputs = sum(t is not None and t.const for t in inputs)
+    constants = [t for t in scale.dims.bind(inputs) if t is not None and t.const]
     return [
         float(number),
         *(float(family == f) for f in FAMILIES),
         *_shape_row(sizes[0] if sizes else []),
         log2(1 + sum(map(prod, sizes))) / 40,
         *work,
-        const_inputs / max(len(inputs), 1),
-        float(const),
+        len(constants) / max(len(inputs), 1),
+        log2(1 + sum(map(size_bytes, constants))) / 50,
         log2(1 + len(inputs)) / 8,
         log2(1 + consumers) / 8,
         float(is_output),
@@ -207,7 +206,7 @@ def _node_row(kind: Signature | ValueType, consumers: int, is_output: bool, scal
 def _edge_row(type_: ValueType, output: int, input_: int, scale: Scale) -> list[float]:
     sizes = _sizes(scale.dims.bind([type_])[0])
     ports = (log2(1 + input_) / 8, log2(1 + output) / 8)
-    return [*ports, *_shape_row(sizes), log2(1 + prod(sizes)) / 40, _bits(type_), float(type_.const)]
+    return [*ports, *_shape_row(sizes), log2(1 + prod(sizes)) / 40, _bits(type_)]
 
 
 def _sizes(type_: ValueType | None) -> list[int]:

@@ -37,7 +37,7 @@ class Layout:
     """The sizes that fix an observation space.
 
     Attributes:
-        max_nodes, max_edges: rows for operators and graph inputs, and for the values between them; weights have none.
+        max_nodes, max_edges: rows for operators and graph inputs, and for the values between them; constants have none.
         xfers: number of rules N; number N itself is NO-OP.
         locations: most locations L of a rule.
         matches: most candidates M in all.

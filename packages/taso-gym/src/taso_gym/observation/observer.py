@@ -72,8 +72,8 @@ class Observer:
         return self._candidates.action(candidate)
 
     def row_of(self, node_id: int) -> int:
-        """Return the row of an operator or graph input."""
-        return self._graph.row_of[node_id]
+        """Return the row of an operator or graph input; -1 for what has none."""
+        return self._graph.row_of.get(node_id, -1)
 
     def observe(self, step_fraction: float, out: Observation | None = None) -> Observation:
         """Return the observation as fresh arrays, or write it to ``out`` (arrays of the space's shapes and types).

@@ -9,7 +9,7 @@ import numpy as np
 from taso_gym.errors import OptionError
 from taso_gym.graph import SINK, Graph, output_index, producer_of, value_of
 from taso_gym.observation.features import Features
-from taso_gym.rules.state import Edit
+from taso_gym.rules.state import Edit, size_of
 
 
 class GraphRows:
@@ -23,7 +23,7 @@ class GraphRows:
     """
 
     def __init__(self, graph: Graph, features: Features, max_nodes: int, max_edges: int) -> None:
-        """Lay out a graph: its inputs, then its operators in topological order.
+        """Lay out a graph: its inputs, then its operators in topological order, without constants.
 
         Raises:
             OptionError: it has more nodes or edges than there are rows.
@@ -38,7 +38,9 @@ class GraphRows:
         self.edge_kinds = np.zeros(max_edges, np.int32)
         self.edge_ends = np.zeros((max_edges, 2), np.int32)
         order = graph.topological_order()
-        self._add_nodes([producer_of(v) for v in graph.info.inputs] + order)
+        self._add_nodes(
+            [producer_of(v) for v in graph.info.inputs] + [i for i in order if not graph.nodes[i].sig.const]
+        )
         self._describe(graph, self.row_of)
         self._connect(graph, order)
 
@@ -67,8 +69,9 @@ class GraphRows:
         changed = {producer_of(value) for value in before + after if value is not None}
         self._disconnect((*edit.removed, *edit.rewired))
         for node_id in edit.removed:
-            self.node_kinds[self.row_of.pop(node_id)] = 0
-        self._add_nodes(edit.added)
+            if node_id in self.row_of:
+                self.node_kinds[self.row_of.pop(node_id)] = 0
+        self._add_nodes([i for i in edit.added if not new.nodes[i].sig.const])
         self._describe(new, (i for i in changed.union(edit.added, edit.rewired) if i in self.row_of))
         self._connect(new, (*edit.added, *edit.rewired))
 
@@ -92,12 +95,12 @@ class GraphRows:
             self.node_kinds[self.row_of[node_id]] = self.features.node(kind, consumers, is_output)
 
     def _connect(self, graph: Graph, ids: Iterable[int]) -> None:
-        """Enter the edges to the inputs of operators, but for absent ones and weights; the sink has none."""
+        """Enter the edges to the inputs of operators, but for absent ones and constants; the sink has no row."""
         edges: list[tuple[int, int, int]] = []
         for node_id in ids:
-            if node_id == SINK:
+            consumer = self.row_of.get(node_id)
+            if consumer is None:
                 continue
-            consumer = self.row_of[node_id]
             for i, value in enumerate(graph.nodes[node_id].inputs):
                 producer = None if value is None else self.row_of.get(producer_of(value))
                 if value is not None and producer is not None:
@@ -110,13 +113,12 @@ class GraphRows:
     def _disconnect(self, ids: Iterable[int]) -> None:
         """Remove the edges to the inputs of operators."""
         dead = np.zeros(len(self.node_kinds), np.bool_)
-        dead[[self.row_of[i] for i in ids if i != SINK]] = True
+        dead[[self.row_of[i] for i in ids if i in self.row_of]] = True
         edges = dead[self.edge_ends[:, 1]]
         self.edge_ends[edges], self.edge_kinds[edges] = 0, 0
 
 
 def count_rows(graph: Graph) -> tuple[int, int]:
-    """Return the rows that a graph takes: operators and graph inputs, and the values between them but for weights."""
-    weights = {v for v, leaf in graph.leaves.items() if leaf.weight is not None}
-    edges = sum(producer_of(use) != SINK for value, uses in graph.uses.items() if value not in weights for use in uses)
-    return len(graph) + len(graph.info.inputs), edges
+    """Return the rows of a graph: for operators and graph inputs, and for values between them; constants have none."""
+    nodes, edges = size_of(graph)
+    return nodes + len(graph.info.inputs), edges

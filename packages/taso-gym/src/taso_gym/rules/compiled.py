@@ -9,6 +9,7 @@ from functools import lru_cache
 from taso_gym.graph import Graph, Node, Weight
 from taso_gym.rules.binding import Binder, asks_for_values, value_variables
 from taso_gym.rules.labels import Labels, conditions_on_types
+from taso_gym.rules.limits import Size, total_size
 from taso_gym.rules.pattern import operator_named
 from taso_gym.rules.plan import Planner, Search
 from taso_gym.rules.rule import Rule
@@ -20,15 +21,15 @@ from taso_gym.rules.variants import variants_of
 
 @dataclass
 class Most:
-    """The most nodes, and the most inputs of new nodes, that any template found so far adds."""
+    """The most operators, and the most inputs of new ones, that any template found so far adds; constants aside."""
 
     nodes: int = 0
     edges: int = 0
 
     def note(self, template: Template) -> None:
         """Take a new template into account."""
-        self.nodes = max(self.nodes, len(template.sigs))
-        self.edges = max(self.edges, sum(map(len, template.inputs)))
+        nodes, edges = total_size(template.sigs)
+        self.nodes, self.edges = max(self.nodes, nodes), max(self.edges, edges)
 
 
 class Variant:
@@ -82,12 +83,14 @@ class CompiledRules:
         within: plans from nodes that patterns use inside, for a search at nodes of which only the uses have changed.
         once: one plan for each pattern, for a search over all nodes.
         most: what the largest template so far adds.
+        growths: change of size by the templates that it was asked for.
     """
 
     def __init__(self, rules: RuleSet, opsets: Mapping[str, int]) -> None:
         """Compile ``rules`` for graphs of these opset imports."""
         labels = Labels(opsets.get("", 0))
         self.most = Most()
+        self.growths: dict[Template, Size] = {}
         self.variants: list[Variant] = []
         anywhere: list[Search] = []
         within: list[Search] = []

@@ -1,14 +1,20 @@
-"""Sizes of graphs and of what rewrites add to them, as limits and observations count them."""
+"""Sizes of graphs and of what rewrites add to them, as limits and observations count them.
+
+Constants, given or computed, count nothing: they are folded on save. So a size is a sum over signatures, as a cost is.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import NamedTuple
+from functools import cache
+from typing import TYPE_CHECKING, NamedTuple
 
-from taso_gym.graph import SINK, Graph, Node, producer_of
-from taso_gym.rules.compiled import CompiledRules
-from taso_gym.rules.matching import Entry
-from taso_gym.rules.rewrite import Overlay, Rewriting, predict
+from taso_gym.graph import Graph
+from taso_gym.signature import Signature
+
+if TYPE_CHECKING:
+    from taso_gym.rules.compiled import CompiledRules
+    from taso_gym.rules.matching import Entry
 
 
 class Limits(NamedTuple):
@@ -25,33 +31,41 @@ class Limits(NamedTuple):
 
 
 class Size(NamedTuple):
-    """Operators of a graph, and the inputs of operators that aren't weights."""
+    """Operators that aren't constant, and their inputs that aren't constant."""
 
-    nodes: int
-    edges: int
+    nodes: int = 0
+    edges: int = 0
 
     def __add__(self, other: Size) -> Size:  # pyright: ignore[reportIncompatibleMethodOverride]
         return Size(self.nodes + other.nodes, self.edges + other.edges)
 
+    def __sub__(self, other: Size) -> Size:
+        return Size(self.nodes - other.nodes, self.edges - other.edges)
+
+
+@cache
+def _size(sig: Signature) -> Size:
+    return Size() if sig.const else Size(1, sum(t is not None and not t.const for t in sig.inputs))
+
+
+def total_size(sigs: Iterable[Signature]) -> Size:
+    """Return the size of operators with these signatures."""
+    return sum(map(_size, sigs), Size())
+
 
 def size_of(graph: Graph) -> Size:
-    """Count the operators of a graph and their inputs that aren't weights."""
-    weights = {value for value, leaf in graph.leaves.items() if leaf.weight is not None}
-    edges = sum(producer_of(u) != SINK for value, uses in graph.uses.items() if value not in weights for u in uses)
-    return Size(len(graph), edges)
+    """Return the size of a graph."""
+    return total_size(node.sig for _, node in graph.operators())
 
 
-def growth(graph: Graph, rewriting: Rewriting) -> Size:
-    """Return the change of size by a rewrite of ``graph``."""
-    edges = _edges(graph, rewriting.nodes, rewriting.added) - _edges(graph, graph.nodes, rewriting.removed)
-    return Size(len(rewriting.added) - len(rewriting.removed), edges)
-
-
-def _edges(graph: Graph, nodes: dict[int, Node] | Overlay[Node], ids: Iterable[int]) -> int:
-    """Count the inputs of nodes that aren't weights, nor literals that the rewrite adds."""
-    leaves = graph.leaves
-    values = [v for i in ids for v in nodes[i].inputs if v is not None]
-    return sum(leaves[v].weight is None if v in leaves else nodes.get(producer_of(v)) is not None for v in values)
+def growth(graph: Graph, entry: Entry, compiled: CompiledRules) -> Size:
+    """Return the change of size by a match."""
+    template, match = entry.site.template, entry.site.match
+    change = compiled.growths.get(template)
+    if change is None:
+        change = total_size(template.sigs) - total_size(graph.nodes[i].sig for i in match.nodes)
+        compiled.growths[template] = change
+    return change - total_size(entry.dead) if entry.dead else change
 
 
 def fitting(graph: Graph, size: Size, limits: Limits, compiled: CompiledRules) -> Callable[[Entry], bool] | None:
@@ -63,7 +77,7 @@ def fitting(graph: Graph, size: Size, limits: Limits, compiled: CompiledRules) -
         return None
 
     def fits(entry: Entry) -> bool:
-        change = growth(graph, predict(graph, entry.site))
+        change = growth(graph, entry, compiled)
         return (nodes is None or change.nodes <= nodes) and (edges is None or change.edges <= edges)
 
     return fits

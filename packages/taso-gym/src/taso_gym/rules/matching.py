@@ -122,6 +122,8 @@ class Matches:
         if match in self.entries:
             return
         records = [graph.nodes[i] for i in nodes]
+        if all(record.sig.const for record in records):
+            return  # folded on save as it is: rewriting it would change nothing
         bound = variant.bound(records)
         for value in bound:
             if value >> OUTPUT_BITS in nodes:

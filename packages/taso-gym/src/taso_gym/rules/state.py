@@ -55,8 +55,8 @@ class RewriteState:
             rules: what may be applied.
             cost: what graphs cost.
             max_locations: legal matches of one rule; those beyond it in order are left out.
-            max_nodes: operators that a graph may have; a match that leads to more isn't legal.
-            max_edges: inputs of operators that a graph may have, weights not counted (see `size_of`).
+            max_nodes: operators that a graph may have, constants not counted; a match that leads to more isn't legal.
+            max_edges: inputs of operators that a graph may have, constants not counted (see `size_of`).
 
         Raises:
             CostError: the cost model can't cost an operator.
@@ -93,7 +93,7 @@ class RewriteState:
         child.rules, child._model, child._limits, child._costs = self.rules, self._model, self._limits, self._costs
         child.cost = self.cost + self._change(entry, rewriting, child.graph)
         child.edit = Edit(tuple(rewriting.removed), tuple(rewriting.added), tuple(rewriting.rewired))
-        child._size = self._size + growth(self.graph, rewriting)
+        child._size = self._size + growth(self.graph, entry, self._all.compiled)
         child._all = self._all.update(child.graph, rewriting, entry.site.template.preserving)
         child.matches = child._limited(self)
         return child
@@ -145,8 +145,9 @@ class RewriteState:
         check_graph(child)
         assert child.hash == self.child_hash(match), f"{match}: the hash differs from what was predicted"
         assert model is None or model.graph(child) == self.cost + self.delta(match), f"{match}: the cost differs"
-        assert nodes is None or len(child) <= nodes, f"{match}: too many nodes"
-        assert edges is None or size_of(child).edges <= edges, f"{match}: too many edges"
+        size = size_of(child)
+        assert nodes is None or size.nodes <= nodes, f"{match}: too many nodes"
+        assert edges is None or size.edges <= edges, f"{match}: too many edges"
 
     def __copy__(self) -> RewriteState:
         return self
