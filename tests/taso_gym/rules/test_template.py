@@ -117,6 +117,10 @@ def test_a_value_may_become_an_attribute() -> None:
     assert children(rule, "Mul(MatMul(x, y), 2)", x="3x3", y="3x3") == ["ms.FusedMatMul(x, y, alpha=2.0)"]
 
 
+def test_values_that_differ_become_no_attribute() -> None:
+    assert children("r: PRelu(x, s) => LeakyRelu(x, alpha=value(s))", "PRelu(x, s)", x="2x3", s="const 3") == []
+
+
 @pytest.mark.parametrize("terms", ["Relu(x)", "Relu(x), Neg(Relu(x))"])
 def test_an_output_may_become_a_graph_input(terms: str) -> None:
     state = RewriteState(graph_of(terms, x="2"), rule_set("r: Relu(x) => x"))

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from taso_gym.errors import ModelError
 from taso_gym.graph import OUTPUT_BITS
 from taso_gym.ops import MICROSOFT, Operator
@@ -88,6 +90,8 @@ class RightSide:
             operands += self.refs(call.args[i], _nearest(dtypes, i) or self.dtype) if refs is None else refs
         attrs = dict(self.binding.attrs[call.others]) if call.others else {}
         attrs |= {name: evaluate(expr, self.binding) for name, expr in call.attrs}
+        if any(isinstance(value, np.ndarray) for value in attrs.values()):
+            raise Refused("an attribute from the value of a tensor whose elements differ")
         op = operator_named(call.op)
         sig = self._signature(op, attrs, operands)
         if not _is_writable(sig, self.opsets.get(op.domain, 1 if op.domain == MICROSOFT else 0)):
