@@ -147,13 +147,10 @@ class TasoGraphEnv(GraphGame):
             raise OptionError(
                 "expected either model or models (a network, an ONNX file, a Graph), found both or neither"
             )
-        _check_choice("numerics", numerics, NUMERICS)
-        _check_choice("render_mode", render_mode, (None, *self.metadata["render_modes"]))
-        for name in extra_views:
-            _check_choice("extra_views", name, EXTRA_VIEWS)
-        for name, value in (("steps", max_steps), ("locations", max_locations), ("matches", max_matches)):
-            if value < 1:
-                raise OptionError(f"expected max_{name} of at least 1, found {value!r}")
+        _check_choices("numerics", [numerics], NUMERICS)
+        _check_choices("render_mode", [render_mode], (None, *self.metadata["render_modes"]))
+        _check_choices("extra_views", extra_views, EXTRA_VIEWS)
+        _check_positive(max_steps=max_steps, max_locations=max_locations, max_matches=max_matches)
         self.rules = rules if isinstance(rules, RuleSet) else RuleSet.load(rules, portable=portable, numerics=numerics)
         sizes = Sizes(max_locations, max_matches, max_nodes, max_edges, bool(location_counts), tuple(extra_views))
         chosen = [model] if model is not None else list(models or ())
@@ -168,6 +165,13 @@ class TasoGraphEnv(GraphGame):
         self.action_space = spaces.MultiDiscrete([self.layout.xfers + 1, self.layout.locations])
 
 
-def _check_choice(name: str, value: object, choices: Sequence[object]) -> None:
-    if value not in choices:
-        raise OptionError(f"expected {name} among {', '.join(map(str, choices))}, found {value!r}")
+def _check_choices(name: str, values: Sequence[object], choices: Sequence[object]) -> None:
+    for value in values:
+        if value not in choices:
+            raise OptionError(f"expected {name} among {', '.join(map(str, choices))}, found {value!r}")
+
+
+def _check_positive(**counts: int) -> None:
+    for name, count in counts.items():
+        if count < 1:
+            raise OptionError(f"expected {name} of at least 1, found {count!r}")
