@@ -47,8 +47,8 @@ PREFIXES = {
     "MaxPool": (Step(frozenset({"Pad"})),),
     "AveragePool": (Step(frozenset({"Pad"})),),
     "MatMul": (Step(frozenset({"Transpose"})), Step(SCALES, CONSTANT)),
-    "LayerNormalization": (Step(ADD, SAME_SHAPE),),
-    "RMSNormalization": (Step(ADD, SAME_SHAPE),),
+    "LayerNormalization": (Step(ADD, SAME_SHAPE), Step(ADD, CONSTANT)),
+    "RMSNormalization": (Step(ADD, SAME_SHAPE), Step(ADD, CONSTANT)),
     "Gelu": (Step(ADD, CONSTANT),),
 }
 """Anchor -> operators that may stand before it, whose only reader it is."""

@@ -16,7 +16,9 @@ from taso_gym.tensor import Shape, TensorType
 DEPTH = 2
 CONVOLUTIONS = frozenset({"Conv", "ms.FusedConv"})
 POOLS = frozenset({"MaxPool", "AveragePool", "GlobalAveragePool", "GlobalMaxPool"})
-FOLLOWING = frozenset({"Relu", "Sigmoid", "Tanh", "HardSigmoid", "HardSwish", "Gelu", "BatchNormalization", "Identity"})
+FOLLOWING = frozenset(
+    {"Relu", "Sigmoid", "Tanh", "HardSigmoid", "HardSwish", "Gelu", "ms.QuickGelu", "BatchNormalization", "Identity"}
+)
 """Run on whatever layout their input has."""
 PAIRING = frozenset({"Add", "Mul", "Sum"})
 """Run on blocks where all operands are blocked and of one shape."""

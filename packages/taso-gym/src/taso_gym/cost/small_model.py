@@ -102,18 +102,18 @@ class SmallModel:
         names = {index: self._weight(f"{node.name}-{index}", value) for index, value in exported.constants.items()}
         for index, operand, t in zip(places, part.operands, sig.inputs, strict=False):
             if operand is not None and t is not None:
-                names[index] = self._operand(f"{node.name}-{index}", operand, t, sig, region)
+                names[index] = self._operand((i, index), operand, t, sig, region)
         node.input.extend(names.get(index, "") for index in range(max(names, default=-1) + 1))
         node.output.extend(f"value-{i}-{output}" for output in range(len(sig.outputs)))
         self._nodes.append(node)
 
-    def _operand(self, name: str, operand: Operand, t: ValueType, sig: Signature, region: Region) -> str:
+    def _operand(self, place: tuple[int, int], operand: Operand, t: ValueType, sig: Signature, region: Region) -> str:
         if not isinstance(t, TensorType):
             raise CostError(f"expected tensors as operands of {sig.op.key}, found {t}")
         if operand.kind == "node":
             return f"value-{operand.place}-{operand.output}"
-        divisor = sig.op.name in DIVISIONS
-        if operand.kind == "constant" and sig.op.name not in TABLES:
+        name, divisor = f"node-{place[0]}-{place[1]}", sig.op.name in DIVISIONS
+        if operand.kind == "constant" and (sig.op.name not in TABLES or place[1] > 0):
             value = draw(t, self._rng, divisor)
             return self._weight(name, value if operand.value is None else np.full_like(value, operand.value))
         if operand.kind == "constant":
