@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from taso_gym.errors import OptionError
 
 
 @contextmanager
-def replacing(path: str | Path) -> Iterator[Path]:
+def replacing(path: str | Path) -> Generator[Path]:
     """Yield a path of the target's name in a fresh hidden folder beside it, and move it to the target if all ends well.
 
     Other files that the block writes into that folder, to which the target may refer by name, are moved first.

@@ -243,9 +243,9 @@ class Graph:
         default = self.info.defaults.get(value)
         return stable_hash("input", leaf.name, leaf.type, *([default.digest] if default else []))
 
-    def to_networkx(self) -> nx.MultiDiGraph:
+    def to_networkx(self) -> nx.MultiDiGraph[int]:
         """Return a networkx graph: nodes carry ``op`` and ``signature``, edges ``output``, ``input`` and ``type``."""
-        result = nx.MultiDiGraph()
+        result: nx.MultiDiGraph[int] = nx.MultiDiGraph()
         for value, leaf in self.leaves.items():
             if value in self.uses:
                 result.add_node(producer_of(value), op="Weight" if leaf.weight else "Input", signature=None)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from hashlib import blake2b
-from typing import Any
+from typing import Any, cast
 
 from taso_gym.errors import TypeInferenceError
 from taso_gym.ops import OPERATORS, Operator
@@ -98,7 +98,7 @@ def signature(op: Operator, attrs: Mapping[str, Any], inputs: Sequence[ValueType
     """
     if unknown := set(attrs) - set(op.defaults):
         raise TypeInferenceError(f"{op.key} has no attribute {sorted(unknown)[0]!r}; it has {sorted(op.defaults)}")
-    given = {k: tuple(v) if isinstance(v, list) else v for k, v in attrs.items()}
+    given: dict[str, Any] = {k: tuple(cast(list[Any], v)) if isinstance(v, list) else v for k, v in attrs.items()}
     return _normalized(op.domain, op.name, tuple(sorted(given.items())), strip_absent(inputs))
 
 

@@ -129,7 +129,8 @@ def exact_div(a: Dim, b: Dim) -> Dim | None:
     divisor = _terms(b)
     if len(divisor) != 1 or not divisor[0][1]:
         return None
-    (monomial, coefficient), quotient = divisor[0], []
+    monomial, coefficient = divisor[0]
+    quotient: list[tuple[Monomial, int]] = []
     for m, c in _terms(a):
         rest = list(m)
         for name in monomial:
@@ -217,8 +218,9 @@ class TensorType(NamedTuple):
     @property
     def size_bytes(self) -> int:
         """Bytes of the value; sub-byte types are packed. Needs a static shape."""
-        assert self.is_static and self.shape is not None, f"{self} has no static size"
-        return (int(np.prod(self.shape, dtype=object)) * itemsize_bits(self.dtype) + 7) // 8
+        count = product(self.shape or ())
+        assert self.shape is not None and isinstance(count, int), f"{self} has no static size"
+        return (count * itemsize_bits(self.dtype) + 7) // 8
 
     def bind(self, dims: Mapping[str, int]) -> TensorType:
         """Replace the symbols that ``dims`` binds."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from taso_gym.rules.state import RewriteState
+from taso_gym.rules.state import Match, RewriteState
 from taso_gym.search.searcher import Searcher
 
 
@@ -25,7 +25,7 @@ class Beam(Searcher):
     def step(self) -> bool:
         """Go one depth further."""
         children: dict[int, tuple[int, int, int]] = {}
-        matches = []
+        matches: list[Match] = []
         for index in self._beam:
             state = self.state(index)
             for match in (m for found in state.matches for m in found):

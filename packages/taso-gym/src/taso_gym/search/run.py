@@ -7,7 +7,7 @@ import math
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
@@ -116,7 +116,7 @@ def run(
 
 
 @contextmanager
-def _interruptible() -> Iterator[Callable[[], bool]]:
+def _interruptible() -> Generator[Callable[[], bool]]:
     """Turn Ctrl-C into a question asked between steps, so that no step is cut in two; a second one is raised."""
     if threading.current_thread() is not threading.main_thread():
         yield lambda: False
