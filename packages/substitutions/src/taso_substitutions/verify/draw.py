@@ -191,8 +191,10 @@ def _group(draw: Draw, shape: tuple[int, ...], _facts: Mapping[str, Any]) -> int
     return draw.pick([g for g in range(1, shape[1] + 1) if shape[1] % g == 0] if len(shape) > 2 else [])
 
 
+NORMALISATIONS = ("LayerNormalization", "RMSNormalization")
+
 ATTRIBUTES: Mapping[tuple[str, str], Attribute] = {
-    **{(op, "axis"): _axis for op in ("Concat", "Split", "Softmax", "LogSoftmax", "Gather", "LayerNormalization")},
+    **{(op, "axis"): _axis for op in ("Concat", "Split", "Softmax", "LogSoftmax", "Gather", *NORMALISATIONS)},
     **{(op, "axes"): _reduced for op in ("ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin")},
     **{(op, "keepdims"): _one_of(0, 1) for op in ("ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin")},
     **{
@@ -209,8 +211,11 @@ ATTRIBUTES: Mapping[tuple[str, str], Attribute] = {
     **{(op, "group"): _group for op in ("Conv", "ms.FusedConv")},
     **{(op, name): _one_of(0, 1) for op in ("Gemm", "ms.FusedGemm", "ms.FusedMatMul") for name in ("transA", "transB")},
     **{(op, name): _one_of(1.0, 0.5, -2.0) for op in ("Gemm", "ms.FusedGemm") for name in ("alpha", "beta")},
-    **{(op, "epsilon"): _one_of(1e-5, 1e-3, 0.5) for op in ("BatchNormalization", "LayerNormalization")},
-    ("ms.SkipLayerNormalization", "epsilon"): _one_of(1e-5, 1e-3, 0.5),
+    **{
+        (op, "epsilon"): _one_of(1e-5, 1e-3, 0.5)
+        for op in ("BatchNormalization", "InstanceNormalization", "ms.SkipLayerNormalization", *NORMALISATIONS)
+    },
+    **{(op, "activation"): _one_of("Relu", "Sigmoid", "Tanh") for op in ("ms.FusedConv", "ms.FusedGemm")},
     ("ms.FusedMatMul", "alpha"): _one_of(1.0, 0.5, -2.0),
     ("ms.MultiHeadAttention", "num_heads"): _one_of(1, 2, 3),
     ("AveragePool", "count_include_pad"): _one_of(0, 1),

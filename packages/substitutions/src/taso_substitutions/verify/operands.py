@@ -204,12 +204,12 @@ OPERANDS: Mapping[str, Operand] = {
     **dict.fromkeys(("BatchNormalization", "InstanceNormalization"), _channels),
     **dict.fromkeys(("LayerNormalization", "RMSNormalization"), _trailing),
     **dict.fromkeys(("ms.BiasGelu", "ms.FastGelu"), _last),
-    **dict.fromkeys(("ms.SkipLayerNormalization", "ms.SkipSimplifiedLayerNormalization"), _skip),
     "Concat": _concat,
     "Einsum": _einsum,
     "Gather": _gather,
     "MatMul": _matmul,
     "PRelu": _slope,
+    "ms.SkipLayerNormalization": _skip,
     "ms.FusedMatMul": _fused_matmul,
     "ms.MultiHeadAttention": _heads,
 }

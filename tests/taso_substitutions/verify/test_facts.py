@@ -1,0 +1,46 @@
+from taso_gym.rules.notation import parse_rules
+from taso_gym.rules.rule import Rule
+from taso_gym.rules.unparse import unparse_expr
+from taso_substitutions.verify.facts import calls_in, facts_of, names_in
+
+
+def rule(text: str) -> Rule:
+    return parse_rules(text)[0]
+
+
+def test_equalities_define_both_sides() -> None:
+    facts = facts_of(
+        rule("f: Conv(x, w, pads=p, **k) => Conv(x, w, pads=p, **k) if shape(w) == shape(x) and k.group == 2")
+    )
+    found = {key: [unparse_expr(e) for e in exprs] for key, exprs in facts.definitions.items()}
+    assert found == {
+        ("shape", "w", None): ["shape(x)"],
+        ("shape", "x", None): ["shape(w)"],
+        ("field", "k", "group"): ["2"],
+    }
+
+
+def test_ranks_sizes_and_attributes_are_defined_too() -> None:
+    facts = facts_of(rule("f: Softmax(x, axis=a) => Softmax(x, axis=a) if rank(x) == 3 and a == 1 and size(x) == 6"))
+    assert set(facts.definitions) == {("rank", "x", None), ("attr", "a", None), ("size", "x", None)}
+
+
+def test_constants_and_what_is_asked_for_its_value() -> None:
+    facts = facts_of(rule("f: Mul(Mul(x, y), c) => ms.FusedMatMul(x, y, alpha=value(c)) if const(y) and not const(x)"))
+    assert (facts.const, facts.variable, facts.valued) == ({"y", "c"}, {"x"}, {"c"})
+
+
+def test_outputs_that_the_left_side_mentions() -> None:
+    text = "Split(x, axis=0, split=s)[2], Relu(Split(x, axis=0, split=s)[0])"
+    facts = facts_of(rule(f"f: {text} => {text}"))
+    assert max(facts.outputs.values()) == 3
+    assert 0 in facts_of(rule("f: *Split(x, **k) => *Split(x, **k)")).outputs.values()
+
+
+def test_calls_come_after_their_operands() -> None:
+    assert [c.op for c in calls_in(rule("f: Add(Exp(Relu(x)), Neg(y)) => Exp(x)").lhs)] == ["Relu", "Exp", "Neg", "Add"]
+
+
+def test_names_in_an_expression() -> None:
+    (condition,) = rule("f: Softmax(x, axis=a) => x if opset > a + dim(x, a)").conditions
+    assert names_in(condition) == {"a", "x"}

@@ -1,0 +1,33 @@
+import pytest
+
+from taso_gym.rules.notation import parse_rules
+from taso_substitutions.verify.draw import ATTRIBUTES
+from taso_substitutions.verify.instance import KEYS
+from taso_substitutions.verify.operands import OPERANDS
+from taso_substitutions.verify.sampling import sample_instances
+
+DRAWN = sorted({*OPERANDS, *(op for op, _ in ATTRIBUTES)} - {"Einsum", "Where"})
+
+
+def call(op: str) -> str:
+    """Return an application of an operator to as many tensors as it needs, all attributes free."""
+    operands = ", ".join(f"x{i}" for i in range(max(KEYS[op].min_inputs, 1)))
+    return f"{op}({operands}, **k)" if KEYS[op].defaults else f"{op}({operands})"
+
+
+@pytest.mark.parametrize("op", DRAWN)
+def test_operands_and_attributes_that_fit_are_found(op: str) -> None:
+    (rule,) = parse_rules(f"f: {call(op)} => {call(op)}")
+    shapes = [i.tensors["x0"].shape for i in sample_instances(rule, 12, seed=0)]
+    assert len(set(shapes)) > 3
+
+
+def test_all_optional_operands_are_found() -> None:
+    for text in (
+        "Conv(x, w, b, **k)",
+        "Gemm(x, w, b, **k)",
+        "LayerNormalization(x, w, b, **k)",
+        "ms.FusedConv(x, w, b, z, **k)",
+    ):
+        (rule,) = parse_rules(f"f: {text} => {text}")
+        assert len(list(sample_instances(rule, 12, seed=0))) == 12
