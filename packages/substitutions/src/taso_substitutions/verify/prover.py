@@ -20,8 +20,10 @@ from taso_gym.tensor import Dim, Poly
 from taso_substitutions.verify.normal.axes import UNIT, UnprovableError
 from taso_substitutions.verify.normal.evaluation import Evaluator, calls_of
 from taso_substitutions.verify.normal.index_module import IndexModule
-from taso_substitutions.verify.normal.index_tensor import IndexTensor, positions
+from taso_substitutions.verify.normal.index_tensor import IndexTensor, Position, positions
+from taso_substitutions.verify.normal.polynomial import Polynomial
 from taso_substitutions.verify.normal.sizes import Refined, Sizes
+from taso_substitutions.verify.normal.small_model import bound_of
 
 MAX_ROUNDS = 200
 SIZE_ATTRIBUTES = {"Split": "split", "Reshape": "shape", "Expand": "shape"}
@@ -42,6 +44,7 @@ class Proof:
         assumed: conditions that restrict the rule further and that the proof didn't use.
         axioms: identities beyond rings and finite sums that were used.
         digest: hash of the normal forms.
+        small_model: bound of the small-model theorem.
         example: shapes that the proof generalises.
         results: shapes of the outputs over the sizes of the inputs.
     """
@@ -53,6 +56,7 @@ class Proof:
     assumed: tuple[str, ...]
     axioms: tuple[str, ...]
     digest: str
+    small_model: int
     example: Mapping[str, tuple[Dim, ...]]
     results: tuple[tuple[Dim, ...], ...]
 
@@ -116,7 +120,8 @@ class _Attempt:
         right = self.evaluator.roots(self.rule.rhs)
         if len(left) != len(right):
             raise UnprovableError(f"expected as many results on both sides, found {len(left)} and {len(right)}")
-        forms = [form for a, b in zip(left, right, strict=True) for form in self._compare(a, b)]
+        blocks = [block for a, b in zip(left, right, strict=True) for block in self._compare(a, b)]
+        forms = "\n".join(f"{position}: {form}" for position, form in blocks)
         example = self.evaluator.example.tensors.items()
         return Proof(
             rule=self.rule.name,
@@ -125,7 +130,8 @@ class _Attempt:
             lacking=tuple(self.sizes.describe("right")),
             assumed=tuple(assumed),
             axioms=tuple(sorted(self.xp.axioms)),
-            digest=blake2b("\n".join(forms).encode(), digest_size=16).hexdigest(),
+            digest=blake2b(forms.encode(), digest_size=16).hexdigest(),
+            small_model=bound_of(form for _, form in blocks),
             example={k: o.type.shape or () for k, o in example if isinstance(o, Operand)},
             results=tuple(tuple(self.sizes.expand(d) for d in t.shape) for t in left),
         )
@@ -189,18 +195,18 @@ class _Attempt:
         if len(axis) == 1 and len(axis[0]) == 1 and isinstance(by, int) and by > 1 and self.sizes.is_free(axis[0][0]):
             self.sizes.divide(axis[0][0], str(by), self.sizes.size_of(axis[0]) // by)
 
-    def _compare(self, left: IndexTensor, right: IndexTensor) -> list[str]:
-        """Return the normal form of every block, which both sides have in common."""
+    def _compare(self, left: IndexTensor, right: IndexTensor) -> list[tuple[Position, Polynomial]]:
+        """Return the position and normal form of every block, which both sides have in common."""
         if len(left.axes) != len(right.axes):
             raise UnprovableError(f"expected results of one rank, found {left.shape} and {right.shape}")
         axes = [self.sizes.unify(a, b) for a, b in zip(left.axes, right.axes, strict=True)]
-        forms: list[str] = []
+        forms: list[tuple[Position, Polynomial]] = []
         for choice in product(*(list(positions(axis, f"i{n}")) for n, axis in enumerate(axes))):
             position = tuple(c for c, _ in choice)
             a, b = left.at(position), right.at(position)
             if a != b:
                 raise UnprovableError(f"the sides differ at {position}:\n  left  {a}\n  right {b}")
-            forms.append(f"{position}: {a}")
+            forms.append((position, a))
         return forms
 
 

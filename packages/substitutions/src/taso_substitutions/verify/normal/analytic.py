@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from functools import reduce as fold
 
+from taso_substitutions.verify.normal.canonical import POWER
 from taso_substitutions.verify.normal.extremes import NAME_OF, extreme
 from taso_substitutions.verify.normal.factors import Factor, Term
 from taso_substitutions.verify.normal.index_module import IndexModule
@@ -120,6 +121,8 @@ class AnalyticModule(IndexModule):
 
     def exp_of(self, p: Polynomial) -> Polynomial:
         """Return the exponential: of a sum, the product; of a multiple, the power; of a logarithm, its argument."""
+        if len(p.terms) > 1:
+            self._use("exp-sum")
         return fold(lambda a, t: a * self._exp_term(t), p.terms.values(), ONE)
 
     def _exp_term(self, term: Term) -> Polynomial:
@@ -132,8 +135,9 @@ class AnalyticModule(IndexModule):
         else:
             unit = Fraction(1, term.coefficient.denominator) if whole else abs(term.coefficient)
             count = count if whole else 1
-            base = opaque("exp", term_of(term._replace(coefficient=unit)))
-        self._use("exp-sum")
+            base = opaque(POWER, term_of(term._replace(coefficient=unit)))
+        if term.coefficient.numerator != 1:
+            self._use("exp-sum")
         power = fold(lambda a, _: a * base, range(count), ONE)
         return inverse(power) if term.coefficient < 0 else power
 
@@ -189,7 +193,7 @@ class AnalyticModule(IndexModule):
     def _is_nonnegative(self, factor: Factor) -> bool:
         return (
             factor[0] in ("n", "1/n", ">=", "<")
-            or factor[:2] == ("f", "exp")
+            or factor[:2] == ("f", POWER)
             or (factor[0] == "x" and factor[1] in self.nonnegative)
         )
 

@@ -20,6 +20,8 @@ from taso_substitutions.verify.normal.factors import (
     variables,
 )
 
+POWER = "e^"
+"""The exponential where its axioms are used: never 0, so that it cancels with its inverse."""
 MAX_ORDERS = 5_040
 """Orders of bound variables that are tried for one term, after sorting by what tells them apart."""
 
@@ -46,7 +48,7 @@ def canonical(coefficient: Fraction, bound: tuple[Bound, ...], factors: tuple[Fa
 
 
 def _cancel(coefficient: Fraction, factors: list[Factor]) -> tuple[Fraction, list[Factor]]:
-    """Drop pairs of a factor that is never 0 (a size, an exponential) and its inverse; sqrt(2) sqrt(2) is 2."""
+    """Drop pairs of a factor that is never 0 (a size, an exponential by its axioms) and its inverse; sqrt(2)^2 is 2."""
     kept = list(factors)
     for factor in factors:
         inverse = _inverted(factor)
@@ -68,7 +70,7 @@ def _inverted(factor: Factor) -> Factor | None:
         return None
     terms = list(factor[2][0].terms.values())
     single = len(terms) == 1 and terms[0].coefficient == 1 and not terms[0].bound and len(terms[0].factors) == 1
-    return terms[0].factors[0] if single and terms[0].factors[0][:2] == ("f", "exp") else None
+    return terms[0].factors[0] if single and terms[0].factors[0][:2] == ("f", POWER) else None
 
 
 def _order(ranges: Mapping[str, str], factors: list[Factor]) -> list[str]:

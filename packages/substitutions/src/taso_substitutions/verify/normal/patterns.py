@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+from taso_substitutions.verify.normal.canonical import POWER
 from taso_substitutions.verify.normal.factors import Factor, Term
 from taso_substitutions.verify.normal.polynomial import ONE, Polynomial, atom, collect, constant, inverse, opaque
 
@@ -27,7 +28,7 @@ def one_plus_inverse(p: Polynomial) -> Polynomial | None:
     if len(p.terms) != 2 or len(rest.terms) != 1:
         return None
     (term,) = rest.terms.values()
-    inverses = all(f[:2] == ("f", "inv") and (f[2][0].single or ("",))[:2] == ("f", "exp") for f in term.factors)
+    inverses = all(f[:2] == ("f", "inv") and (f[2][0].single or ("",))[:2] == ("f", POWER) for f in term.factors)
     return inverse(rest) if term.coefficient == 1 and not term.bound and inverses else None
 
 

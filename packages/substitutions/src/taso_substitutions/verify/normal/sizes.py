@@ -9,7 +9,7 @@ that the example allows (principal typing), and no size that is equal by acciden
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from math import inf, prod
 
 from taso_gym.tensor import Dim, Poly, floor_div, product, quotient_of, symbol
@@ -40,6 +40,8 @@ class Sizes:
         self._refined: dict[str, Axis] = {}
         self._derived: dict[str, Poly] = {}
         self._order: dict[Dim, Axis] = {}
+        self._dims: dict[Axis, Dim] = {}
+        self._expansions: dict[Dim, Dim] = {}
 
     def fresh(self, name: str, size: int) -> Axis:
         """Return the axis of an input's dimension, as refined so far; size 1 is never generalised."""
@@ -75,10 +77,12 @@ class Sizes:
         """Return a dimension over the sizes of the inputs only, multiples taken out of rounded quotients."""
         if isinstance(dim, int):
             return dim
-        total: Dim = 0
-        for monomial, coefficient in dim.terms:
-            total = total + product(map(self._expanded, monomial)) * coefficient
-        return total
+        if dim not in self._expansions:
+            total: Dim = 0
+            for monomial, coefficient in dim.terms:
+                total = total + product(map(self._expanded, monomial)) * coefficient
+            self._expansions[dim] = total
+        return self._expansions[dim]
 
     def _expanded(self, name: str) -> Dim:
         if name in self._derived:
@@ -105,11 +109,14 @@ class Sizes:
 
     def dim(self, axis: Axis) -> Dim:
         """Return the size of an axis as a dimension."""
+        if axis in self._dims:
+            return self._dims[axis]
         total: Dim = 0
         for segment in axis:
             total = total + product(self.dim_of_atom(a) for a in segment)
         if len(axis) > 1 or any(len(segment) > 1 for segment in axis):
             self._order[total] = axis
+        self._dims[axis] = total
         return total
 
     def atom_of(self, dim: Poly, size: int) -> str:
@@ -216,11 +223,26 @@ class Sizes:
         self.refine("fixed", atom, ((),) * self.example[atom])
 
     def refine(self, kind: str, atom: str, axis: Axis) -> None:
-        """Note what an atom is, and start again."""
+        """Note what an atom is, and start again.
+
+        Raises:
+            UnprovableError: it would be defined by itself.
+        """
+        if atom in self._depends_on(a for segment in axis for a in segment if not a.isdigit()):
+            raise UnprovableError(f"expected a size that doesn't depend on itself, found {atom}")
         became = str(len(axis)) if not any(axis) else " + ".join("*".join(s) or "1" for s in axis)
         self.facts.append((kind, atom, became, self.phase))
         self._refined[atom] = axis
+        self._expansions.clear()
         raise Refined
+
+    def _depends_on(self, atoms: Iterable[str]) -> set[str]:
+        """Return the inputs' atoms that atoms are computed from."""
+        found: set[str] = set()
+        for atom in atoms:
+            dim = self._derived.get(atom, symbol(atom))
+            found |= {atom} if atom not in self._derived else self._depends_on(dim.free_symbols)
+        return found
 
     def describe(self, phase: str) -> list[str]:
         """Return the facts of a phase as text, but for the numbers that operators needed."""
