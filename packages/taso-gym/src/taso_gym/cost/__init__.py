@@ -24,6 +24,7 @@ COST_MODELS = {
     "roofline": "taso_gym.cost.roofline:RooflineCost",
     "recorded": "taso_gym.cost.recorded:RecordedCost",
     "onnxruntime": "taso_gym.cost.onnxruntime:OnnxRuntimeCost",
+    "cupy": "taso_gym.cost.cupy:CupyCost",
 }
 """Name -> import string of a class that is called with (argument, dims, **options)."""
 

@@ -10,7 +10,7 @@ from taso_gym.errors import CostError, MissingPackageError, OptionError
 PROVIDERS = {"cpu": "CPUExecutionProvider", "cuda": "CUDAExecutionProvider"}
 """Short name -> onnxruntime's name of an execution provider."""
 
-EXTRAS = {"onnxruntime": ("cpu", "gpu"), "cupy": ("gpu",)}
+EXTRAS = {"onnxruntime": ("cpu", "gpu"), "cupy": ("gpu",), "cudnn": ("gpu",)}
 """Package -> extras of taso-gym that bring it."""
 
 

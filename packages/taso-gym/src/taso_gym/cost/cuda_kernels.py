@@ -1,0 +1,149 @@
+"""Runs single operators on a CUDA device: on CuPy arrays, by cuBLAS, cuDNN and CuPy's own kernels.
+
+Most operators run the body that defines them, over CuPy's array module. Those whose body would be many kernels where
+libraries have one are run otherwise: a convolution by cuDNN (its graph interface takes CuPy's arrays as they are), a
+window pool as one reduction over a strided view.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from taso_gym.cost.dims import sizes_of
+from taso_gym.cost.runtime import require
+from taso_gym.cost.small_model import DIVISIONS, draw
+from taso_gym.errors import CostError
+from taso_gym.ops import OPERATORS
+from taso_gym.ops.floating import cupy_module
+from taso_gym.signature import Signature
+from taso_gym.tensor import TensorType
+
+Run = Callable[[], Any]
+CUDNN_TYPES = {"float": "FLOAT", "float16": "HALF", "bfloat16": "BFLOAT16"}
+POOLS = {"MaxPool": "max", "AveragePool": "mean"}
+
+
+def kernel(sig: Signature) -> Run:
+    """Return a function that runs a signature once, on inputs made for it; its symbols are bound.
+
+    Raises:
+        MissingPackageError: CuPy, or for a convolution cuDNN's front end, isn't installed.
+        CostError: an operator without a body, or with an operand that is no tensor.
+    """
+    cupy, rng = require("cupy"), np.random.default_rng(0)
+    arrays: list[Any] = []
+    for t in sig.inputs:
+        if t is not None and not isinstance(t, TensorType):
+            raise CostError(f"expected tensors as operands of {sig.op.key}, found {t}")
+        arrays.append(None if t is None else cupy.asarray(draw(t, rng, ones=sig.op.name in DIVISIONS)))
+    if sig.op.name == "Conv" and _fits_cudnn(sig):
+        return _convolution(sig, arrays)
+    if sig.op.name in POOLS and len(sig.outputs) == 1:
+        return _pool(sig, arrays[0])
+    return _body(sig, arrays)
+
+
+def _body(sig: Signature, arrays: Sequence[Any]) -> Run:
+    """Run the operator's own body; what it returns as a view is copied, as the runtime of a model would."""
+    cupy, op = require("cupy"), OPERATORS[sig.op.domain, sig.op.name]
+    if op.body is None:
+        raise CostError(f"expected an operator with a body, found {op.key}")
+    body, xp, attrs = op.body, cupy_module(), dict(sig.attrs)
+
+    held = [a.data.mem for a in arrays if a is not None]
+
+    def run() -> Any:
+        result: Any = body(xp, *arrays, **attrs)
+        outputs: list[Any] = [*result] if isinstance(result, tuple) else [result]
+        return [o.copy() if any(o.data.mem is mem for mem in held) else cupy.ascontiguousarray(o) for o in outputs]
+
+    return run
+
+
+def _fits_cudnn(sig: Signature) -> bool:
+    pads, spatial = sig.attr("pads"), len(sig.attr("strides"))
+    data = sig.inputs[0]
+    return isinstance(data, TensorType) and data.dtype in CUDNN_TYPES and pads[:spatial] == pads[spatial:]
+
+
+def _convolution(sig: Signature, arrays: Sequence[Any]) -> Run:
+    """Run a convolution by cuDNN, in the layout of the file, then add the bias; groups follow from the shapes."""
+    cupy, cudnn = require("cupy"), require("cudnn")
+    data, output = sig.inputs[0], sig.outputs[0]
+    assert isinstance(data, TensorType) and isinstance(output, TensorType)
+    kind = getattr(cudnn.data_type, CUDNN_TYPES[data.dtype])
+    x, w = arrays[:2]
+    y = cupy.empty(sizes_of(output), x.dtype)
+    handle = cudnn.create_handle()
+    cudnn.set_stream(handle=handle, stream=cupy.cuda.get_current_stream().ptr)
+    graph = cudnn.pygraph(
+        handle=handle,
+        io_data_type=kind,
+        intermediate_data_type=cudnn.data_type.FLOAT,
+        compute_data_type=cudnn.data_type.FLOAT,
+    )
+    image, weight = (_tensor(graph, name, a, kind) for name, a in (("image", x), ("weight", w)))
+    spatial = len(sig.attr("strides"))
+    result = graph.conv_fprop(
+        image=image,
+        weight=weight,
+        padding=list(sig.attr("pads")[:spatial]),
+        stride=list(sig.attr("strides")),
+        dilation=list(sig.attr("dilations")),
+    )
+    result.set_output(True).set_dim(list(y.shape)).set_stride(_strides(y)).set_data_type(kind)
+    graph.validate()
+    graph.build_operation_graph()
+    graph.create_execution_plans([cudnn.heur_mode.A, cudnn.heur_mode.FALLBACK])
+    graph.check_support()
+    graph.build_plans()
+    workspace = cupy.empty(max(graph.get_workspace_size(), 1), cupy.uint8)
+    bias = arrays[2].reshape(1, -1, *[1] * spatial) if len(arrays) > 2 and arrays[2] is not None else None
+
+    def run() -> Any:
+        graph.execute({image: x, weight: w, result: y}, workspace, handle=handle)
+        if bias is not None:
+            cupy.add(y, bias, out=y)
+        return y
+
+    return run
+
+
+def _tensor(graph: Any, name: str, array: Any, kind: Any) -> Any:
+    return graph.tensor(name=name, dim=list(array.shape), stride=_strides(array), data_type=kind)
+
+
+def _strides(array: Any) -> list[int]:
+    return [stride // array.dtype.itemsize for stride in array.strides]
+
+
+def _pool(sig: Signature, x: Any) -> Run:
+    """Reduce each window of a strided view of the padded image in one kernel; padding counts in every mean."""
+    cupy, output = require("cupy"), sig.outputs[0]
+    assert isinstance(output, TensorType)
+    counts = sizes_of(output)[2:]
+    kernel_shape, strides, pads = (sig.attr(name) for name in ("kernel_shape", "strides", "pads"))
+    dilations = dict(sig.attrs).get("dilations") or (1,) * len(counts)
+    reach = [(n - 1) * s + (k - 1) * d + 1 for n, s, k, d in zip(counts, strides, kernel_shape, dilations, strict=True)]
+    widths = [(p, max(r - p - size, 0)) for p, r, size in zip(pads, reach, x.shape[2:], strict=False)]
+    reduce, axes = POOLS[sig.op.name], tuple(range(2 + len(counts), 2 + 2 * len(counts)))
+    needs_padding = any(before or after for before, after in widths)
+
+    def run() -> Any:
+        padded = cupy.pad(x, [(0, 0), (0, 0), *widths]) if needs_padding else x
+        inner = padded.strides[2:]
+        windows = cupy.lib.stride_tricks.as_strided(
+            padded,
+            (*x.shape[:2], *counts, *kernel_shape),
+            (
+                *padded.strides[:2],
+                *(s * step for s, step in zip(strides, inner, strict=True)),
+                *(d * step for d, step in zip(dilations, inner, strict=True)),
+            ),
+        )
+        return getattr(windows, reduce)(axis=axes)
+
+    return run

@@ -1,0 +1,191 @@
+"""CUDA kernels timed one by one on CuPy's device memory, and whole graphs in onnxruntime's CUDA provider.
+
+A kernel's time is the median over runs of the time between two CUDA events. Before each, a buffer larger than the L2
+cache is written: the inputs come from memory, as they do in a large model, and by the time the device has done that the
+host has queued the kernel, so that launching it isn't part of the time.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Hashable, Mapping
+from functools import cached_property
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+
+from taso_gym.cost.base import SummedCost
+from taso_gym.cost.cache import Cache
+from taso_gym.cost.cuda_kernels import kernel
+from taso_gym.cost.devices import DEVICES
+from taso_gym.cost.dims import Dims
+from taso_gym.cost.region import lone
+from taso_gym.cost.regional import NEVER_PS, bind_signature, describe
+from taso_gym.cost.roofline import bound_ps
+from taso_gym.cost.runtime import PROVIDERS, one_line, require, require_provider
+from taso_gym.cost.small_model import draw
+from taso_gym.cost.work import Work
+from taso_gym.errors import CostError
+from taso_gym.graph import Graph
+from taso_gym.onnx_io import to_model
+from taso_gym.signature import OpaqueOperator, Signature
+from taso_gym.tensor import TensorType, numpy_dtype
+
+WARM_UPS = 3
+MIN_RUNS, MAX_RUNS = 9, 101
+ENOUGH_MS = 30.0
+FLUSHES = 4
+"""The buffer that is written before a run is so many times larger than the L2 cache."""
+
+
+class CupyCost(SummedCost):
+    """Isolated CUDA kernels: what each operator of the graph takes by itself, without a runtime's fusions."""
+
+    deterministic = False
+
+    def __init__(
+        self,
+        argument: str = "",
+        dims: Mapping[str, int] | None = None,
+        *,
+        tf32: bool = False,
+        cache: str | Path | None = None,
+        progress: Callable[[str], None] | None = None,
+    ) -> None:
+        """Make the model of the current CUDA device.
+
+        Args:
+            argument: number of the device; empty for 0.
+            dims: values of dimension symbols.
+            tf32: let matrix products of float32 round their operands to 10 bits of mantissa, as onnxruntime does.
+            cache: file of the measurements; None for the user's.
+            progress: called with a description of each signature before it is measured.
+
+        Raises:
+            MissingPackageError: CuPy isn't installed.
+            CostError: there is no such CUDA device.
+        """
+        super().__init__(f"cupy:{argument}" if argument else "cupy", dims)
+        self._device = open_device(argument)
+        self.tf32, self._cache, self._progress = tf32, Cache(cache), progress
+
+    @property
+    def key(self) -> str:
+        """Device, versions, whether TF32 is used, and bound dimensions."""
+        return self._key
+
+    @cached_property
+    def _key(self) -> str:
+        cupy = require("cupy")
+        runtime = cupy.cuda.runtime
+        name = runtime.getDeviceProperties(self._device)["name"].decode()
+        mode = "tf32" if self.tf32 else "fp32"
+        return f"{name}|cupy {cupy.__version__}|CUDA {runtime.runtimeGetVersion()}|{mode}[{self._dims.key}]"
+
+    def time(self, sig: Signature, context: Hashable, load: Work) -> tuple[int, int]:  # noqa: ARG002
+        """Return the measured time of a signature, and one kernel; an opaque operator is costed by its bytes."""
+        if isinstance(sig.op, OpaqueOperator):
+            return bound_ps(DEVICES["h200"], load), 1
+        name = f"{self.key}|{describe(lone(sig), self._dims)}"
+        text = self._cache.get(name)
+        if text is None:
+            if self._progress:
+                self._progress(str(sig))
+            text = self._cache.put(name, json.dumps(self._measure(bind_signature(sig, self._dims))))
+        found = json.loads(text)
+        return (NEVER_PS if "failed" in found else found["ps"]), 1
+
+    def _measure(self, sig: Signature) -> dict[str, Any]:
+        cupy = require("cupy")
+        try:
+            with cupy.cuda.Device(self._device), _Precision(self.tf32):
+                return {"ps": int(time_ms(kernel(sig), self._device) * 1e9)}
+        except (CostError, cupy.cuda.runtime.CUDARuntimeError, cupy.cuda.memory.OutOfMemoryError) as error:
+            return {"failed": one_line(error)}
+
+
+class _Precision:
+    """Within it cuBLAS computes products of float32 in TF32, or doesn't."""
+
+    def __init__(self, tf32: bool) -> None:
+        self._tf32 = tf32
+
+    def __enter__(self) -> None:
+        linalg = require("cupy")._core._routines_linalg
+        self._before = linalg.get_compute_type(np.dtype(np.float32))
+        kind = linalg.COMPUTE_TYPE_TF32 if self._tf32 else linalg.COMPUTE_TYPE_FP32
+        linalg.set_compute_type(np.dtype(np.float32), kind)
+
+    def __exit__(self, *_: object) -> None:
+        require("cupy")._core._routines_linalg.set_compute_type(np.dtype(np.float32), self._before)
+
+
+def open_device(argument: str) -> int:
+    """Return the number of a CUDA device, having made sure that it is there.
+
+    Raises:
+        MissingPackageError: CuPy isn't installed.
+        CostError: there is no such device.
+    """
+    cupy = require("cupy")
+    try:
+        count = cupy.cuda.runtime.getDeviceCount()
+    except cupy.cuda.runtime.CUDARuntimeError as error:
+        raise CostError(f"expected a CUDA device, found none: {one_line(error)}") from error
+    if not (argument or "0").isdigit() or int(argument or 0) >= count:
+        raise CostError(f"expected a CUDA device from 0 to {count - 1}, found {argument!r}")
+    return int(argument or 0)
+
+
+def time_ms(run: Callable[[], Any], device: int = 0) -> float:
+    """Return the median time in milliseconds that work on the current stream takes, its inputs not in the L2 cache."""
+    cupy = require("cupy")
+    size = cupy.cuda.runtime.getDeviceProperties(device)["l2CacheSize"]
+    buffer = cupy.empty(FLUSHES * max(size, 1 << 20), cupy.uint8)
+    start, stop = cupy.cuda.Event(), cupy.cuda.Event()
+    for _ in range(WARM_UPS):
+        run()
+    times: list[float] = []
+    while len(times) < MIN_RUNS or (len(times) < MAX_RUNS and sum(times) < ENOUGH_MS):
+        buffer.fill(len(times) & 1)
+        start.record()
+        run()
+        stop.record()
+        stop.synchronize()
+        times.append(float(cupy.cuda.get_elapsed_time(start, stop)))
+    return median(times)
+
+
+def graph_time_ms(graph: Graph, dims: Mapping[str, int] | None = None, device: int = 0) -> float:
+    """Return the median time in milliseconds of a whole graph in onnxruntime's CUDA provider.
+
+    Its inputs and outputs are CuPy arrays that the session is bound to, and it runs on CuPy's stream, so that the same
+    events time it.
+
+    Raises:
+        MissingPackageError: CuPy or onnxruntime isn't installed.
+        CostError: no such device, or the provider isn't there or doesn't work.
+    """
+    open_device(str(device))
+    cupy, ort, binder = require("cupy"), require_provider("cuda"), Dims(dims)
+    with cupy.cuda.Device(device), cupy.cuda.Stream(non_blocking=True) as stream:
+        options = {"device_id": str(device), "user_compute_stream": str(stream.ptr)}
+        provider = PROVIDERS["cuda"]
+        session = ort.InferenceSession(to_model(graph).SerializeToString(), providers=[(provider, options)])
+        if (found := session.get_providers()[0]) != provider:
+            raise CostError(f"expected the provider {provider} to work, found {found} in its place")
+        binding, rng = session.io_binding(), np.random.default_rng(0)
+        kept: list[Any] = []
+        for value in graph.info.inputs:
+            t = binder.bind([graph.type_of(value)])[0]
+            assert isinstance(t, TensorType)
+            array = cupy.asarray(draw(t, rng))
+            name, dtype = graph.leaves[value].name, numpy_dtype(t.dtype)
+            binding.bind_input(name, "cuda", device, dtype, array.shape, array.data.ptr)
+            kept.append(array)
+        for name in graph.info.output_names:
+            binding.bind_output(name, "cuda", device)
+        stream.synchronize()
+        return time_ms(lambda: session.run_with_iobinding(binding), device)

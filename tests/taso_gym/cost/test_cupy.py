@@ -1,0 +1,97 @@
+"""CUDA kernels on CuPy's memory; all but the first test need a CUDA device."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from cost_graphs import mlp, weight
+
+from taso_gym.builder import GraphBuilder
+from taso_gym.cost import load
+from taso_gym.cost.cuda_kernels import kernel
+from taso_gym.cost.cupy import CupyCost, graph_time_ms
+from taso_gym.errors import CostError, MissingPackageError
+from taso_gym.graph import Graph
+from taso_gym.ops import OPERATORS
+from taso_gym.signature import Signature, signature
+from taso_gym.tensor import TensorType
+
+
+def product(rows: int, dtype: str = "float") -> Signature:
+    """Signature of a square product."""
+    return signature(OPERATORS["", "MatMul"], {}, [TensorType(dtype, (rows, rows))] * 2)
+
+
+def image_graph() -> Graph:
+    """A convolution with bias, a pool and an activation."""
+    b = GraphBuilder({"": 20})
+    x = b.input("x", TensorType("float", (1, 64, 56, 56)))
+    made = b.add("Conv", x, weight(b, "w", 64, 64, 3, 3), weight(b, "b", 64), pads=(1, 1, 1, 1))
+    b.output("y", b.add("Relu", b.add("MaxPool", made, kernel_shape=(3, 3), strides=(2, 2))))
+    return b.build()
+
+
+def test_a_missing_package_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "cupy", None)
+    with pytest.raises(MissingPackageError, match=r"expected the package cupy.* pip install 'taso-gym\[gpu\]'"):
+        load("cupy")
+
+
+@pytest.mark.gpu
+def test_more_work_takes_longer(tmp_path: Path) -> None:
+    model = CupyCost(cache=tmp_path / "cache.sqlite")
+    small, large = (model.node(product(rows)).time_ps for rows in (1024, 8192))
+    assert 0 < 50 * small < large  # 512 times the work
+
+
+@pytest.mark.gpu
+def test_tensor_cores_are_faster(tmp_path: Path) -> None:
+    single = CupyCost(cache=tmp_path / "cache.sqlite")
+    rounded = CupyCost(cache=tmp_path / "cache.sqlite", tf32=True)
+    assert rounded.key != single.key
+    times = [m.node(product(8192, t)).time_ps for m, t in ((single, "float"), (rounded, "float"), (single, "float16"))]
+    assert times[0] > 2 * times[1] > 2 * times[2]
+
+
+@pytest.mark.gpu
+def test_a_graph_is_measured_and_read_back(tmp_path: Path) -> None:
+    asked: list[str] = []
+    first = CupyCost(cache=tmp_path / "cache.sqlite", progress=asked.append).graph(image_graph())
+    assert first.kernels == 3 and 0 < first.time_ms < 10 and len(asked) == 3
+    assert CupyCost(cache=tmp_path / "cache.sqlite", progress=asked.append).graph(image_graph()) == first
+    assert len(asked) == 3
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("group", [1, 64])
+def test_a_convolution_by_cudnn_is_right(group: int) -> None:
+    import cupy
+
+    types = [
+        TensorType("float", (1, 64, 14, 14)),
+        TensorType("float", (64, 64 // group, 3, 3)),
+        TensorType("float", (64,)),
+    ]
+    sig = signature(OPERATORS["", "Conv"], {"pads": (1, 1, 1, 1), "group": group}, types)
+    found = cupy.asnumpy(kernel(sig)())
+    rng = np.random.default_rng(0)
+    from taso_gym.cost.small_model import draw
+    from taso_gym.ops.floating import FLOAT64
+
+    op = OPERATORS["", "Conv"]
+    assert op.body is not None
+    expected = op.body(FLOAT64, *(FLOAT64.asarray(draw(t, rng)) for t in types), **dict(sig.attrs))
+    np.testing.assert_allclose(found, expected, rtol=5e-3)  # cuDNN may round operands to TF32
+
+
+@pytest.mark.gpu
+def test_a_whole_graph_runs_in_the_cuda_provider() -> None:
+    assert 0 < graph_time_ms(image_graph()) < 10
+    assert 0 < graph_time_ms(mlp()) < 10
+
+
+@pytest.mark.gpu
+def test_a_device_that_is_not_there_is_an_error() -> None:
+    with pytest.raises(CostError, match="expected a CUDA device from 0 to"):
+        load("cupy:99")
