@@ -109,35 +109,22 @@ def operator(
     def enter(body: Callable[..., Any]) -> Callable[..., Any]:
         parameters = list(inspect.signature(body).parameters.values())[1:]
         inputs = [p for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
-        variadic = any(p.kind is p.VAR_POSITIONAL for p in parameters)
+        most = None if any(p.kind is p.VAR_POSITIONAL for p in parameters) else len(inputs)
         attributes = {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY}
         defaults = {k: None if v is inspect.Parameter.empty else v for k, v in attributes.items()}
-        required = frozenset(k for k, v in attributes.items() if v is inspect.Parameter.empty)
-
-        def complete(attrs: dict[str, Any], types: Types) -> dict[str, Any]:
-            if missing := sorted(k for k in required if attrs.get(k) is None):
-                raise TypeInferenceError(f"expected the attribute {missing[0]!r} of {name}, found none")
-            tidied = {k: v if k in taken_from_inputs else tidy(k, v, defaults[k]) for k, v in attrs.items()}
-            return normalize(tidied, types) if normalize else tidied
-
-        def infer_sizes(types: Types, attrs: Attrs) -> tuple[TensorType, ...]:
-            outputs = infer(types, attrs)
-            if negative := [t for t in outputs if any(isinstance(d, int) and d < 0 for d in t.shape or ())]:
-                raise TypeInferenceError(f"expected sizes of 0 or more from {name}, found {negative[0]}")
-            return outputs
-
+        required = [k for k, v in attributes.items() if v is inspect.Parameter.empty]
         OPERATORS[domain, name] = Operator(
             domain,
             name,
             since,
             None if types_only else body,
-            infer_sizes,
-            complete,
+            _with_sizes(name, infer),
+            _completed(name, required, defaults, taken_from_inputs, normalize or keep_attrs),
             export or keep_attrs,
             flops or one_per_element,
             defaults,
             sum(p.default is p.empty for p in inputs),
-            None if variadic else len(inputs),
+            most,
             taken_from_inputs,
             commutative,
             view,
@@ -145,6 +132,36 @@ def operator(
         return body
 
     return enter
+
+
+def _completed(
+    op: str,
+    required: Sequence[str],
+    defaults: Mapping[str, Any],
+    taken_from_inputs: Mapping[str, Any],
+    normalize: Normalize,
+) -> Normalize:
+    """Normalise attributes only once the required ones are there and each has its one form."""
+
+    def complete(attrs: dict[str, Any], types: Types) -> dict[str, Any]:
+        if missing := sorted(k for k in required if attrs.get(k) is None):
+            raise TypeInferenceError(f"expected the attribute {missing[0]!r} of {op}, found none")
+        tidied = {k: v if k in taken_from_inputs else tidy(k, v, defaults[k]) for k, v in attrs.items()}
+        return normalize(tidied, types)
+
+    return complete
+
+
+def _with_sizes(op: str, infer: Infer) -> Infer:
+    """Refuse results of negative size."""
+
+    def infer_sizes(types: Types, attrs: Attrs) -> tuple[TensorType, ...]:
+        outputs = infer(types, attrs)
+        if negative := [t for t in outputs if any(isinstance(d, int) and d < 0 for d in t.shape or ())]:
+            raise TypeInferenceError(f"expected sizes of 0 or more from {op}, found {negative[0]}")
+        return outputs
+
+    return infer_sizes
 
 
 def tidy(name: str, value: Any, default: Any) -> Any:
