@@ -119,7 +119,7 @@ def operator(
             since,
             None if types_only else body,
             _with_sizes(name, infer),
-            _completed(name, required, defaults, taken_from_inputs, normalize or keep_attrs),
+            _completed(name, required, defaults, taken_from_inputs, normalize),
             export or keep_attrs,
             flops or one_per_element,
             defaults,
@@ -139,7 +139,7 @@ def _completed(
     required: Sequence[str],
     defaults: Mapping[str, Any],
     taken_from_inputs: Mapping[str, Any],
-    normalize: Normalize,
+    normalize: Normalize | None,
 ) -> Normalize:
     """Normalise attributes only once the required ones are there and each has its one form."""
 
@@ -147,7 +147,7 @@ def _completed(
         if missing := sorted(k for k in required if attrs.get(k) is None):
             raise TypeInferenceError(f"expected the attribute {missing[0]!r} of {op}, found none")
         tidied = {k: v if k in taken_from_inputs else tidy(k, v, defaults[k]) for k, v in attrs.items()}
-        return normalize(tidied, types)
+        return normalize(tidied, types) if normalize else tidied
 
     return complete
 
