@@ -89,7 +89,7 @@ def test_a_repeated_root_is_another_node() -> None:
     for i in range(3):
         builder.output(f"y{i}", builder.add("Relu", x))
     state = RewriteState(builder.build(), rule_set("r: Relu(x), Relu(x) => Relu(x), Relu(x)"))
-    assert [match.nodes for match in state.matches[0]] == [(2, 3), (2, 4), (3, 4)]
+    assert [match.nodes for match in state.matches[0]] == [(2, 3)]  # the other pairs give an equal graph
     assert len(state.child_graph(state.matches[0][0])) == 2
 
 
