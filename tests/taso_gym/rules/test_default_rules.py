@@ -31,6 +31,13 @@ def test_holds_on_sampled_instances(rule: Rule) -> None:
     assert isinstance(found, Passed), str(found)
 
 
+@pytest.mark.slow
+@each_rule
+def test_holds_on_many_instances(rule: Rule) -> None:
+    found = check_rule(rule, instances=100, draws=2, seed=2)
+    assert isinstance(found, Passed), str(found)
+
+
 @each_rule
 def test_rewritten_model_computes_the_same(rule: Rule) -> None:
     for instance in sample_instances(rule, CANDIDATES, seed=5, least=1, dtypes=("float",)):
