@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from matching_graphs import rule_set
 
-from taso_gym.errors import RuleError
+from taso_gym.errors import OptionError, RuleError
 from taso_gym.rules.notation import parse_rules
 from taso_gym.rules.ruleset import RuleSet, package_sets, read_certificates, rule_digest
 
@@ -71,6 +71,8 @@ def test_what_cannot_be_loaded(tmp_path: Path) -> None:
         RuleSet.load(tmp_path / "a.txt")
     with pytest.raises(RuleError, match="expected a readable text file"):
         RuleSet.load(tmp_path / "missing.rules")
+    with pytest.raises(OptionError, match="expected numerics among exact, reassociate, fast, found 'slow'"):
+        RuleSet.load(numerics="slow")  # pyright: ignore[reportArgumentType]
     (tmp_path / "binary.rules").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(RuleError, match="expected a readable text file"):
         RuleSet.load(tmp_path / "binary.rules")

@@ -13,7 +13,7 @@ from bisect import bisect_left, insort
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from taso_gym.graph import HASH_MODULUS, OUTPUT_BITS, Graph, Node, output_index, value_of
+from taso_gym.graph import HASH_MODULUS, OUTPUT_BITS, OUTPUT_MASK, Graph, Node, value_of
 from taso_gym.rules.acyclic import Reachability
 from taso_gym.rules.compiled import CompiledRules
 from taso_gym.rules.rewrite import Match, Rewriting, Site, literal_leaf, predict
@@ -122,8 +122,6 @@ class Matches:
         if match in self.entries:
             return
         records = [graph.nodes[i] for i in nodes]
-        if all(record.sig.const for record in records):
-            return  # folded on save as it is: rewriting it would change nothing
         bound = variant.bound(records)
         for value in bound:
             if value >> OUTPUT_BITS in nodes:
@@ -179,9 +177,9 @@ class Matches:
 
     def _join(self, match: Match, change: int) -> None:
         """Make a match a candidate for the graph that it gives; no-ops never are."""
-        group = self._groups.get(change)
         if not change:
             return
+        group = self._groups.get(change)
         if group is None:
             self._groups[change] = (match,)
             insort(self._row(match.rule), match)
@@ -227,22 +225,31 @@ def _forget(table: dict[int, tuple[Match, ...]], node_id: int, match: Match) -> 
 
 def effect(graph: Graph, site: Site, records: Sequence[Node]) -> Entry:
     """Return what a match does to the graph; ``records`` are its nodes."""
-    template, uses, leaves = site.template, graph.uses, graph.leaves
-    used = all(
-        len(uses.get(value_of(site.match.nodes[node], output), ())) > inside
-        for node, output, inside in template.readers
-    )
-    if used and template.exchanges and all(site.bound[slot] in leaves for slot in template.unused):
+    template = site.template
+    if (
+        template.exchanges
+        and _is_used(graph, site)
+        and all(site.bound[slot] in graph.leaves for slot in template.unused)
+    ):
         return Entry(site, _hash_change(graph, site, records), (), ())
     rewriting = predict(graph, site)
     change = (rewriting.hash - graph.hash) % HASH_MODULUS
     return Entry(site, change, tuple(rewriting.dead), tuple(sorted(rewriting.read())))
 
 
+def _is_used(graph: Graph, site: Site) -> bool:
+    """Whether each replaced output has a use besides those inside the match."""
+    uses, nodes = graph.uses, site.match.nodes
+    for node, output, inside in site.template.readers:
+        if len(uses.get(nodes[node] << OUTPUT_BITS | output, ())) <= inside:
+            return False
+    return True
+
+
 def _hash_change(graph: Graph, site: Site, records: Sequence[Node]) -> int:
     """Return the change of the graph hash by a rewrite that only exchanges nodes."""
     nodes, leaves = graph.nodes, graph.leaves
-    sems = [leaves[v].sem if v in leaves else nodes[v >> OUTPUT_BITS].sems[output_index(v)] for v in site.bound]
+    sems = [leaves[v].sem if v in leaves else nodes[v >> OUTPUT_BITS].sems[v & OUTPUT_MASK] for v in site.bound]
     if site.template.literals:
         sems += [literal_leaf(*value).sem for value in site.template.literals]
     sems.append(0)

@@ -19,7 +19,7 @@ from taso_gym.signature import Signature, signature
 from taso_gym.tensor import Poly, TensorType, ValueType
 
 Ref = int | None
-"""An operand of the right side: slot number, or ~(new node << 8 | output), or None for an absent one."""
+"""An operand of the right side: slot number, or ~(new node << OUTPUT_BITS | output), or None for an absent one."""
 
 
 class LiteralValue(NamedTuple):

@@ -10,7 +10,7 @@ from importlib import import_module, resources
 from pathlib import Path
 from typing import overload
 
-from taso_gym.errors import RuleError
+from taso_gym.errors import OptionError, RuleError
 from taso_gym.ops import MICROSOFT, PREFIXES
 from taso_gym.rules.notation import parse_rules, unparse
 from taso_gym.rules.pattern import calls_of
@@ -120,7 +120,10 @@ class RuleSet(Sequence[Rule]):
 
         Raises:
             RuleError: no such set or file, or a rule in it isn't well formed.
+            OptionError: no such class of numerics.
         """
+        if numerics not in NUMERICS:
+            raise OptionError(f"expected numerics among {', '.join(NUMERICS)}, found {numerics!r}")
         rules: list[Rule] = []
         certificates: dict[str, str] = {}
         for path in _files(source):
