@@ -40,3 +40,10 @@ def test_halves_that_differ_are_flagged() -> None:
 def test_a_speedup_is_written_for_people() -> None:
     found = Measurement({"old": np.full((2, 4), 2.0), "new": np.ones((2, 4))}, 1, "cpu", THREAD_CPU)
     assert str(found.speedup("new")) == "2.000x [2.000, 2.000]"
+
+
+def test_halves_of_the_rounds() -> None:
+    rounds_ms = np.arange(10.0).reshape(2, 5)
+    first, second = Measurement({"a": rounds_ms}, 1, "cpu", THREAD_CPU).split()
+    assert first.rounds["a"].tolist() == [[0, 1], [5, 6]] and second.rounds["a"].tolist() == [[3, 4], [8, 9]]
+    assert Measurement({"a": rounds_ms[:, :1]}, 1, "cpu", THREAD_CPU).split()[1].rounds["a"].tolist() == [[0], [5]]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -73,18 +73,17 @@ class Measurement:
         saved = 1 - 1 / found.ratio
         return saved if saved >= MIN_GAIN and found.low > 1 and min(each) > 1 else 0.0
 
+    def split(self) -> tuple[Measurement, Measurement]:
+        """Return the first and the second half of each session's rounds; of a single round, twice that."""
+        half = max(next(iter(self.rounds.values())).shape[1] // 2, 1)
+        first, second = ({n: r[:, part] for n, r in self.rounds.items()} for part in (slice(half), slice(-half, None)))
+        return replace(self, rounds=first), replace(self, rounds=second)
+
     @property
     def unstable(self) -> tuple[str, ...]:
         """Models whose first and second half of the rounds differ by over 2 %: the machine was busy."""
-        found: list[str] = []
-        for name, rounds in self.rounds.items():
-            half = rounds.shape[1] // 2
-            if half:
-                first = self._summary(rounds[:, :half].reshape(-1))
-                second = self._summary(rounds[:, half:].reshape(-1))
-                if abs(first / second - 1) > MIN_GAIN:
-                    found.append(name)
-        return tuple(found)
+        first, second = self.split()
+        return tuple(name for name in self.rounds if abs(first.time_ms(name) / second.time_ms(name) - 1) > MIN_GAIN)
 
     def _summary(self, rounds: NDArray[np.float64]) -> np.float64:
         return np.median(rounds) if self.estimator == THREAD_CPU else np.min(rounds)

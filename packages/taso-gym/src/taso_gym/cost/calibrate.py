@@ -1,0 +1,130 @@
+"""Calibration: how well a cost model predicts what onnxruntime takes for variants of a network."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from taso_gym.cost.measure import measure
+from taso_gym.cost_model import CostModel
+from taso_gym.errors import OptionError
+from taso_gym.graph import Graph
+
+START = "start"
+BATCH = 4
+"""Variants that are in memory at once, next to the start."""
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """Predicted and measured latencies of a network and its variants.
+
+    Attributes:
+        predicted_ms: (V + 1,) by the cost model; the start comes first.
+        measured_ms: (V + 1,) end to end; each variant's is its ratio to the start, measured side by side, times the
+            start's.
+        halves: (2, V + 1) the same from the first and from the second half of the sessions' rounds.
+    """
+
+    predicted_ms: NDArray[np.float64]
+    measured_ms: NDArray[np.float64]
+    halves: NDArray[np.float64]
+
+    @property
+    def bias(self) -> float:
+        """Mean relative difference of prediction and measurement; -0.1 means that predictions are 10 % too low."""
+        return float(np.mean(self.predicted_ms / self.measured_ms) - 1)
+
+    @property
+    def errors(self) -> NDArray[np.float64]:
+        """(V + 1,) relative errors that remain after predictions are multiplied by the one constant that fits best."""
+        ratios = self.predicted_ms / self.measured_ms
+        return np.abs(ratios / np.exp(np.mean(np.log(ratios))) - 1)
+
+    @property
+    def spearman(self) -> float:
+        """Rank correlation of prediction and measurement."""
+        return rank_correlation(self.predicted_ms, self.measured_ms)
+
+    @property
+    def noise(self) -> float:
+        """Noise floor: median relative difference of a variant's two halves."""
+        return float(np.median(np.abs(self.halves[0] / self.halves[1] - 1)))
+
+    @property
+    def repeatability(self) -> float:
+        """Rank correlation of the two halves: no model can be expected to rank better."""
+        return rank_correlation(self.halves[0], self.halves[1])
+
+    @property
+    def right_signs(self) -> float:
+        """Part of the variants of which better or worse than the start is predicted right, from 0 to 1.
+
+        Only those count that differ from the start by more than twice the noise; 1 if there are none.
+        """
+        measured, predicted = (x[1:] / x[0] - 1 for x in (self.measured_ms, self.predicted_ms))
+        clear = np.abs(measured) > 2 * self.noise
+        right = np.sign(measured) == np.sign(predicted)
+        return float(right[clear].sum() / clear.sum()) if clear.any() else 1.0
+
+    def __str__(self) -> str:
+        return (
+            f"bias {self.bias:+.1%}, error after one constant {self.errors.mean():.2%} (at most {self.errors.max():.2%}"
+            f"), Spearman {self.spearman:.2f} (repeatability {self.repeatability:.2f}), right signs "
+            f"{self.right_signs:.0%}, noise {self.noise:.2%}"
+        )
+
+
+def calibrate(
+    start: Graph,
+    variants: Sequence[Graph],
+    model: CostModel,
+    *,
+    threads: int = 1,
+    dims: Mapping[str, int] | None = None,
+    progress: Callable[[int, int], None] | None = None,
+    **options: Any,
+) -> Calibration:
+    """Predict and measure a graph and its variants.
+
+    Args:
+        start: the graph.
+        variants: at least one.
+        model: what predicts.
+        threads: intra-op threads.
+        dims: values of dimension symbols.
+        progress: called with (variants measured, variants in all).
+        **options: of `taso_gym.cost.measure.measure`: sessions, rounds, provider, seed, timeout_s.
+
+    Raises:
+        OptionError: no variant.
+        CostError: a graph can't be costed or measured.
+    """
+    if not variants:
+        raise OptionError("expected at least one variant, found none")
+    predicted = [model.graph(graph).time_ms for graph in (start, *variants)]
+    times, ratios, halves = list[float](), list[float](), [list[float](), list[float]()]
+    for first in range(0, len(variants), BATCH):
+        named = {f"variant {first + i}": graph for i, graph in enumerate(variants[first : first + BATCH])}
+        found = measure({START: start, **named}, threads=threads, dims=dims, **options)
+        times.append(found.time_ms(START))
+        ratios += [1 / found.speedup(name).ratio for name in named]
+        for half, part in zip(halves, found.split(), strict=True):
+            half += [1 / part.speedup(name).ratio for name in named]
+        if progress:
+            progress(min(first + BATCH, len(variants)), len(variants))
+    base = float(np.median(times))
+    measured = base * np.array([1.0, *ratios])
+    return Calibration(np.array(predicted), measured, base * np.array([[1.0, *half] for half in halves]))
+
+
+def rank_correlation(a: NDArray[np.float64], b: NDArray[np.float64]) -> float:
+    """Return Spearman's correlation of two series (ties ranked by position); 1 for fewer than two values."""
+    if len(a) < 2:
+        return 1.0
+    ranks = [np.argsort(np.argsort(x, kind="stable"), kind="stable") for x in (a, b)]
+    return float(np.corrcoef(ranks[0], ranks[1])[0, 1])

@@ -1,0 +1,78 @@
+"""Calibration on made-up figures, and once for real."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from cost_graphs import mlp
+
+from taso_gym.cost.calibrate import Calibration, calibrate, rank_correlation
+from taso_gym.cost.onnxruntime import OnnxRuntimeCost
+from taso_gym.cost.variants import neighbourhood, random_variants
+from taso_gym.errors import OptionError
+from taso_gym.rules.ruleset import RuleSet
+
+MEASURED = np.array([1.0, 1.1, 0.9, 1.2, 0.8])
+
+
+def calibration(predicted: np.ndarray, noise: float = 0.001) -> Calibration:
+    """A calibration with halves that differ by a given part."""
+    return Calibration(predicted, MEASURED, np.stack([MEASURED, MEASURED * (1 + noise)]))
+
+
+def test_a_constant_factor_is_bias_and_no_error() -> None:
+    found = calibration(MEASURED * 0.9)
+    assert found.bias == pytest.approx(-0.1)
+    assert found.errors.max() < 1e-12
+    assert (found.spearman, found.right_signs) == (pytest.approx(1.0), 1.0)
+
+
+def test_errors_remain_after_the_constant() -> None:
+    found = calibration(MEASURED * np.array([1.0, 1.0, 1.0, 1.0, 1.05]))
+    assert found.errors.max() == pytest.approx(0.05, rel=0.25) and found.errors.mean() > 0.01
+
+
+def test_backward_predictions_are_seen() -> None:
+    found = calibration(2 - MEASURED)
+    assert found.spearman == pytest.approx(-1.0) and found.right_signs == 0.0
+
+
+def test_signs_within_the_noise_do_not_count() -> None:
+    assert calibration(2 - MEASURED, noise=0.2).right_signs == 1.0
+
+
+def test_it_is_written_for_people() -> None:
+    text = str(calibration(MEASURED * 0.9))
+    assert text.startswith("bias -10.0%, error after one constant 0.00% (at most 0.00%), Spearman 1.00")
+
+
+def test_rank_correlation_of_few_values() -> None:
+    assert rank_correlation(np.array([1.0]), np.array([2.0])) == 1.0
+
+
+def test_a_network_is_calibrated(tmp_path: Path) -> None:
+    pytest.importorskip("onnxruntime")
+    done: list[tuple[int, int]] = []
+    model = OnnxRuntimeCost(cache=tmp_path / "cache.sqlite")
+    start, wider = mlp(64, 128), [mlp(64, 256), mlp(64, 512)]
+    found = calibrate(start, wider, model, sessions=1, rounds=2, progress=lambda *at: done.append(at))
+    assert found.predicted_ms.shape == found.measured_ms.shape == (3,) and done == [(2, 2)]
+    assert found.spearman == pytest.approx(1.0) and found.right_signs == 1.0
+
+
+def test_no_variant_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(OptionError, match="expected at least one variant"):
+        calibrate(mlp(), [], OnnxRuntimeCost(cache=tmp_path / "cache.sqlite"))
+
+
+def test_variants_are_distinct_and_reproducible() -> None:
+    rules = RuleSet.load("default")
+    first, second = (list(random_variants(mlp(), rules, 5)) for _ in range(2))
+    digests = [graph.canonical_digest() for graph in first]
+    assert len(set(digests)) == len(digests) > 1
+    assert digests == [graph.canonical_digest() for graph in second]
+
+
+def test_a_neighbourhood_holds_the_graph_and_its_children() -> None:
+    found = list(neighbourhood(mlp(), RuleSet.load("default"), walks=0))
+    assert found[0] == mlp() and len(found) > 1
