@@ -51,11 +51,10 @@ class _Interpreter:
         """Carry out each branch with the registers as they are."""
         for code, a, b, c, d, rest in branches:
             if code == IN:
-                value = self.operand(a, b)
-                if value & OUTPUT_MASK == c:
-                    node = self.nodes.get(value >> OUTPUT_BITS)
-                    if node is not None:
-                        self._enter(value >> OUTPUT_BITS, node, rest)
+                self._producer(self.operand(a, b), c, rest)
+            elif code == CLOSED:
+                if self._closed(a, b, c):
+                    self.walk(rest.branches())
             elif code == EMIT:
                 self.found.append((a, self._matched(b)))
             elif code == USE:
@@ -76,6 +75,12 @@ class _Interpreter:
         """Return an input of the node in a register; its label has made sure that it is there."""
         return self.records[register].inputs[index]  # pyright: ignore[reportReturnType]
 
+    def _producer(self, value: int, output: int, switch: Switch) -> None:
+        """Fill the next register with the node that a value is a certain output of, and go on."""
+        node = self.nodes.get(value >> OUTPUT_BITS)
+        if node is not None and value & OUTPUT_MASK == output:
+            self._enter(value >> OUTPUT_BITS, node, switch)
+
     def _enter(self, node_id: int, node: Node, switch: Switch) -> None:
         """Fill the next register and go on with what its signature allows."""
         below = switch[node.sig]
@@ -94,8 +99,6 @@ class _Interpreter:
                 self._enter(use >> OUTPUT_BITS, node, switch)
 
     def _test(self, code: int, a: int, b: Any, c: Any, d: Any) -> bool:
-        if code == CLOSED:
-            return self._closed(a, b, c)
         if code == EQ:
             return self.operand(a, b) == self.operand(c, d)
         if code in (NE, LT):
@@ -125,8 +128,10 @@ class _Interpreter:
 
     def _closed(self, register: int, counts: tuple[int | None, ...], default: int) -> bool:
         """Whether each output has as many uses as the pattern gives it."""
-        first = self.ids[register] << OUTPUT_BITS
-        for output in range(len(self.records[register].sems)):
+        first, outputs = self.ids[register] << OUTPUT_BITS, len(self.records[register].sems)
+        if outputs == 1 and counts:
+            return counts[0] is None or len(self.uses.get(first, ())) == counts[0]
+        for output in range(outputs):
             count = counts[output] if output < len(counts) else default
             if count is not None and len(self.uses.get(first | output, ())) != count:
                 return False
