@@ -91,13 +91,14 @@ class CandidateEmbedding(nn.Module):
         total = self.matched(mean) + whole + self.xfer(candidates.xfer)
         if self.change is not None:
             assert candidates.change is not None
-            total = total + self.change(_change_features(candidates.change))
+            change = candidates.change
+            total = total + self.change(torch.stack([change, magnitude(change), change.sign()], 1))
         return torch.relu(self.mix(torch.relu(total)))
 
 
-def _change_features(change: Tensor) -> Tensor:
-    """Say a cost change in % in three ways (C, 3): as it is, by its order of magnitude from 0.001 % on, by its sign."""
-    return torch.stack([change, change.sign() * (1000 * change.abs()).log1p() / 5, change.sign()], 1)
+def magnitude(change: Tensor) -> Tensor:
+    """Return cost changes in % on a signed logarithmic scale that begins at 0.001 %; 0.15 % is 1."""
+    return change.sign() * (1000 * change.abs()).log1p() / 5
 
 
 class CandidateDistribution:

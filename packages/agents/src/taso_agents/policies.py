@@ -21,7 +21,14 @@ from sb3_contrib.common.maskable.policies import MaskableActorCriticPolicy
 from stable_baselines3.common.type_aliases import Schedule
 from torch import Tensor, nn
 
-from taso_agents.candidates import CandidateDistribution, CandidateEmbedding, Candidates, Observation, find_candidates
+from taso_agents.candidates import (
+    CandidateDistribution,
+    CandidateEmbedding,
+    Candidates,
+    Observation,
+    find_candidates,
+    magnitude,
+)
 from taso_agents.encoder import Encoding, GraphEncoder, box, sum_by
 
 Parts = tuple[Encoding, Candidates, Tensor]
@@ -38,6 +45,8 @@ class CandidatePolicy(MaskableActorCriticPolicy):
         hidden: width of all embeddings.
         rounds: rounds of message passing.
         noop_bias: what is added to NO-OP's logit at the start: it ends the episode, so it should be rare at first.
+        greed: weight of a shown cost change in a candidate's score at the start, where the policy is then greedy with
+            some noise; trained like the rest. 0 begins with no opinion.
         use_sde: accepted since Stable-Baselines3 passes it; there is no continuous action to explore with it.
         kwargs: those of sb3-contrib's policy: optimizer_class, optimizer_kwargs.
     """
@@ -53,11 +62,12 @@ class CandidatePolicy(MaskableActorCriticPolicy):
         hidden: int = 64,
         rounds: int = 3,
         noop_bias: float = -3.0,
+        greed: float = 3.0,
         use_sde: bool = False,
         **kwargs: Any,
     ) -> None:
         assert not use_sde
-        self.hidden, self.rounds, self.noop_bias = hidden, rounds, noop_bias
+        self.hidden, self.rounds, self.noop_bias, self.initial_greed = hidden, rounds, noop_bias, greed
         kwargs.update(features_extractor_class=GraphEncoder, net_arch=[])
         kwargs["features_extractor_kwargs"] = {"hidden": hidden, "rounds": rounds}
         super().__init__(observation_space, action_space, lr_schedule, **kwargs)
@@ -65,9 +75,9 @@ class CandidatePolicy(MaskableActorCriticPolicy):
     def _build(self, lr_schedule: Schedule) -> None:
         assert isinstance(self.observation_space, spaces.Dict)
         self.xfers = box(self.observation_space, "xfer_mask").shape[0] - 1
-        self.embed_candidates = CandidateEmbedding(
-            self.hidden, self.xfers, sees_costs="cost_changes" in self.observation_space.spaces
-        )
+        sees_costs = "cost_changes" in self.observation_space.spaces
+        self.embed_candidates = CandidateEmbedding(self.hidden, self.xfers, sees_costs=sees_costs)
+        self.greed = nn.Parameter(torch.tensor(float(self.initial_greed))) if sees_costs else None
         self.value_net = nn.Sequential(
             nn.Linear(2 * self.hidden + 1, self.hidden), nn.ReLU(), nn.Linear(self.hidden, 1)
         )
@@ -82,6 +92,13 @@ class CandidatePolicy(MaskableActorCriticPolicy):
     def log_probs(self, encoding: Encoding, candidates: Candidates, embedded: Tensor) -> Tensor:
         """Return the log-probabilities (B, M + 1) of all candidates, given their embeddings (C, H), and of NO-OP."""
         raise NotImplementedError
+
+    def greedy_scores(self, candidates: Candidates) -> Tensor:
+        """Return what cost changes, if they are shown, add to the scores of candidates (C,)."""
+        if self.greed is None:
+            return torch.zeros(len(candidates.xfer), device=candidates.xfer.device)
+        assert candidates.change is not None
+        return -self.greed * magnitude(candidates.change)
 
     def _embed(self, observation: Observation, action_masks: np.ndarray | Tensor | None = None) -> Parts:
         encoding = self.features_extractor.encode(observation)
@@ -129,7 +146,12 @@ class CandidatePolicy(MaskableActorCriticPolicy):
         data = super()._get_constructor_parameters()
         for key in ("net_arch", "features_extractor_class", "features_extractor_kwargs"):
             data.pop(key)
-        return {**data, "hidden": self.hidden, "rounds": self.rounds, "noop_bias": self.noop_bias}
+        return {**data, **self.arguments}
+
+    @property
+    def arguments(self) -> dict[str, float]:
+        """What distinguishes it from another policy of its class."""
+        return {"hidden": self.hidden, "rounds": self.rounds, "noop_bias": self.noop_bias, "greed": self.initial_greed}
 
 
 class PointerPolicy(CandidatePolicy):
@@ -145,7 +167,7 @@ class PointerPolicy(CandidatePolicy):
 
     def log_probs(self, encoding: Encoding, candidates: Candidates, embedded: Tensor) -> Tensor:
         """Normalise over everything at once."""
-        scores = candidates.spread(self.score(embedded)[:, 0], -torch.inf)
+        scores = candidates.spread(self.score(embedded)[:, 0] + self.greedy_scores(candidates), -torch.inf)
         noop = self.score_noop(encoding.globals) + self.noop_bias
         return torch.cat([scores, noop], 1).log_softmax(1)
 
@@ -153,8 +175,8 @@ class PointerPolicy(CandidatePolicy):
 class AutoregressivePolicy(CandidatePolicy):
     """First the substitution, then the location among those of this substitution.
 
-    The logit of a substitution is read from the whole graph and from the mean of its candidates. The joint
-    probabilities of all candidates are computed, so the mode is that of the pair, and the entropy is exact.
+    The logit of a substitution is read from the whole graph and from its candidates. The joint probabilities of all
+    candidates are computed, so the mode is that of the pair, and the entropy is exact.
     """
 
     name = "autoregressive"
@@ -169,11 +191,10 @@ class AutoregressivePolicy(CandidatePolicy):
         """Return log p(xfer) + log p(location | xfer)."""
         B, X = len(encoding.globals), self.xfers
         group = candidates.graph * X + candidates.xfer
-        for_xfer, for_location = self.score(embedded).unbind(1)
-        count = torch.bincount(group, minlength=B * X)
-        mean = sum_by(for_xfer[:, None], group, B * X)[:, 0] / count.clamp(min=1)
+        for_xfer, for_location = (self.score(embedded) + self.greedy_scores(candidates)[:, None]).unbind(1)
+        legal = torch.bincount(group, minlength=B * X).view(B, X) > 0
         logits = self.choose_xfer(encoding.globals)
-        offered = (logits[:, :X] + mean.view(B, X)).masked_fill(count.view(B, X) == 0, -torch.inf)
+        offered = (logits[:, :X] + logsumexp_by(for_xfer, group, B * X).view(B, X)).masked_fill(~legal, -torch.inf)
         log_xfer = torch.cat([offered, logits[:, X:] + self.noop_bias], 1).log_softmax(1)
         log_location = for_location - logsumexp_by(for_location, group, B * X)[group]
         joint = log_xfer[:, :X].flatten()[group] + log_location

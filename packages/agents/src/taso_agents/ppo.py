@@ -1,0 +1,235 @@
+"""Proximal policy optimisation (Schulman et al. 2017) of the substitution policies, with sb3-contrib's MaskablePPO."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import torch
+from sb3_contrib import MaskablePPO
+
+from taso_agents import checkpoint
+from taso_agents.evaluate import Episode, play_policy
+from taso_agents.imitation import BestEpisode
+from taso_agents.policies import POLICIES, CandidatePolicy
+from taso_agents.recorder import RecordedVecEnv
+from taso_agents.run_callback import Duties, Point, RunCallback
+from taso_agents.run_state import ending_on_interrupt
+from taso_agents.training_env import Action, make_env, play, sizes_of, state_of
+from taso_gym.errors import OptionError
+from taso_gym.rules.state import RewriteState
+
+NEVER = 10**9
+
+
+@dataclass(frozen=True)
+class PPOSettings:
+    """Hyperparameters, with the reason for each value; Andrychowicz et al. 2021 is "What matters in on-policy RL?".
+
+    Attributes:
+        steps: environment steps in all.
+        policy: "pointer" or "autoregressive".
+        hidden: width of embeddings; 64 costs twice the time and wins nothing on a network of known rules.
+        rounds: rounds of message passing; most patterns are at most three edges deep.
+        noop_bias: NO-OP's logit at the start; at 0 episodes would end before a gain is seen.
+        see_costs: show the policy by how much each candidate would change the cost.
+        greed: with it, the weight of this change at the start; 0 to find out everything by trying.
+        environments: played side by side, so that one forward pass serves all.
+        rollout: steps of each environment between updates.
+        minibatch: steps per gradient; larger ones leave the processor's cache.
+        epochs: passes over a rollout; `target_kl` ends them earlier.
+        learning_rate: of Adam; falls linearly to 0 (Andrychowicz et al. 2021, §3.5).
+        gamma: discount; at 1 the return is the whole improvement, whatever the order of steps.
+        gae_lambda: of the advantage estimate (Schulman et al. 2016).
+        clip: range of the probability ratio.
+        entropy: weight of the exact entropy; falls linearly to 0.
+        value: weight of the value loss.
+        gradient_norm: largest norm of a gradient.
+        target_kl: an epoch in which the policy moves further than 1.5 times this ends the update.
+        imitation: minibatches of the best episode so far that follow each update; see `taso_agents.imitation`.
+        restarts: part of the episodes that begin on the way to the best graph so far; see `taso_agents.recorder`.
+        reward_scale: fixed factor on rewards (which are % of the start graph's cost), so that returns are near 1.
+        seed: of networks, sampling and shuffling.
+    """
+
+    steps: int = 12_288
+    policy: str = "pointer"
+    hidden: int = 32
+    rounds: int = 3
+    noop_bias: float = -3.0
+    see_costs: bool = True
+    greed: float = 3.0
+    environments: int = 8
+    rollout: int = 128
+    minibatch: int = 64
+    epochs: int = 4
+    learning_rate: float = 1e-3
+    gamma: float = 0.99
+    gae_lambda: float = 0.95
+    clip: float = 0.2
+    entropy: float = 0.01
+    value: float = 0.5
+    gradient_norm: float = 0.5
+    target_kl: float = 0.05
+    imitation: int = 16
+    restarts: float = 0.5
+    reward_scale: float = 0.3
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        """Refuse values that can't be meant.
+
+        Raises:
+            OptionError: an unknown policy, or sizes below 1.
+        """
+        if self.policy not in POLICIES:
+            raise OptionError(f"expected a policy of {', '.join(POLICIES)}, found {self.policy!r}")
+        for name in ("steps", "hidden", "rounds", "environments", "rollout", "minibatch", "epochs"):
+            if getattr(self, name) < 1:
+                raise OptionError(f"expected {name} of at least 1, found {getattr(self, name)}")
+
+
+@dataclass(frozen=True)
+class TrainResult:
+    """What training leaves.
+
+    Attributes:
+        policy: the best, measured after every update: see `BestPolicy`.
+        best_seen: the cheapest state that training came across; it may be cheaper than the policy's own.
+        curve: one point an update.
+        taso: what the policy belongs to: rule set, environment, settings.
+        interrupted: ended by Ctrl-C.
+    """
+
+    policy: CandidatePolicy
+    best_seen: RewriteState
+    curve: list[Point]
+    taso: dict[str, Any]
+    interrupted: bool
+
+    def save(self, path: str | Path) -> None:
+        """Write the policy for `checkpoint.load_policy` and ``--search policy:PATH``."""
+        checkpoint.save_policy(path, self.policy, self.taso)
+
+
+def train(
+    model: str,
+    settings: PPOSettings | None = None,
+    *,
+    run_file: str | Path | None = None,
+    on_step: Callable[[int], None] | None = None,
+    on_point: Callable[[Point], None] | None = None,
+    **arguments: Any,
+) -> TrainResult:
+    """Train a policy on one network; Ctrl-C ends it and keeps what is best so far.
+
+    The same settings and seed give the same result on the same machine, killed and resumed or not.
+
+    Args:
+        model: id of an environment, or path of an ONNX file.
+        settings: hyperparameters.
+        run_file: written after every update; if it is there, the run goes on from it.
+        on_step: called with the number of steps so far.
+        on_point: called with every new point of the curve.
+        **arguments: of the environment.
+
+    Raises:
+        CheckpointError: ``run_file`` belongs to another run.
+        TasoError: the model or an argument is not what it has to be.
+    """
+    settings = settings or PPOSettings()
+    if settings.see_costs:
+        arguments = {"extra_views": ("cost_changes",), **arguments}
+    venv = RecordedVecEnv(
+        model,
+        settings.environments,
+        arguments,
+        reward_scale=settings.reward_scale,
+        restarts=settings.restarts,
+        seed=settings.seed,
+    )
+    env = make_env(model, **arguments)
+    env.reset()
+    taso = description(model, env, settings, arguments)
+    algorithm = make_algorithm(venv, settings)
+    policy = algorithm.policy
+    assert isinstance(policy, CandidatePolicy)
+
+    best_episode = BestEpisode(env, settings.minibatch)
+
+    def imitate(actions: Sequence[Action]) -> None:
+        algorithm.ent_coef = settings.entropy * (1 - algorithm.num_timesteps / settings.steps)
+        best_episode.imitate(policy, actions, settings.imitation, settings.gradient_norm)
+
+    def evaluate() -> Episode:
+        return play_policy(policy, env)
+
+    path = Path(run_file) if run_file else None
+    duties = Duties(imitate, evaluate, on_step or _ignore, on_point or _ignore)
+    callback = RunCallback(venv, duties, taso, path)
+    callback.init_callback(algorithm)
+    if path and path.exists():
+        callback.restore(path)
+    left = settings.steps - algorithm.num_timesteps
+    with ending_on_interrupt(callback):
+        algorithm.learn(left, callback, log_interval=NEVER, reset_num_timesteps=False, use_masking=False)
+    policy.load_state_dict(callback.best.weights)
+    play(env, venv.archive.actions)
+    return TrainResult(policy, state_of(env), callback.curve, taso, callback.interrupted)
+
+
+def _ignore(_report: object) -> None:
+    """Report to nobody."""
+
+
+def make_algorithm(venv: RecordedVecEnv, settings: PPOSettings) -> MaskablePPO:
+    """Set up sb3-contrib's algorithm; masks travel in the observation, so its own are not used."""
+    return MaskablePPO(
+        POLICIES[settings.policy],
+        venv,
+        learning_rate=lambda left: settings.learning_rate * left,
+        n_steps=settings.rollout,
+        batch_size=settings.minibatch,
+        n_epochs=settings.epochs,
+        gamma=settings.gamma,
+        gae_lambda=settings.gae_lambda,
+        clip_range=settings.clip,
+        ent_coef=settings.entropy,
+        vf_coef=settings.value,
+        max_grad_norm=settings.gradient_norm,
+        target_kl=settings.target_kl,
+        policy_kwargs={name: getattr(settings, name) for name in ("hidden", "rounds", "noop_bias", "greed")},
+        seed=settings.seed,
+        device="cpu",
+    )
+
+
+def description(model: str, env: gym.Env, settings: PPOSettings, arguments: dict[str, Any]) -> dict[str, Any]:
+    """Say what a policy or run belongs to, as plain data."""
+    state = state_of(env)
+    return {
+        "model": model,
+        "graph": state.graph.canonical_digest(),
+        "rules": state.rules.digest,
+        "cost": state.cost_model.key if state.cost_model else "",
+        "arguments": plain(arguments),
+        "sizes": sizes_of(env),
+        "settings": asdict(settings),
+        "torch": str(torch.__version__),
+    }
+
+
+def plain(arguments: dict[str, Any]) -> dict[str, Any]:
+    """Return an environment's arguments as what a file may hold.
+
+    Raises:
+        OptionError: one is neither text, number nor a list of them, so that a file couldn't say what it was.
+    """
+    for name, value in arguments.items():
+        parts = value if isinstance(value, list | tuple) else [value]
+        if not all(part is None or isinstance(part, str | int | float | bool) for part in parts):
+            raise OptionError(f"expected text or numbers for {name}, found {value!r}")
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in sorted(arguments.items())}
