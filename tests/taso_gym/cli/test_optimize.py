@@ -98,6 +98,53 @@ def test_weights_beside_the_model_go_with_an_unchanged_copy(exported, tmp_path):
     onnxruntime.InferenceSession(out, providers=["CPUExecutionProvider"])
 
 
+class Attention(nn.Module):
+    """Single-head attention with a residual connection and a feed-forward part."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.query, self.key, self.value = (nn.Linear(16, 16) for _ in range(3))
+        self.norm, self.out = nn.LayerNorm(16), nn.Linear(16, 16)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        scores = self.query(x) @ self.key(x).transpose(1, 2) / 4
+        return self.norm(x + torch.relu(self.out(torch.softmax(scores, -1) @ self.value(x))))
+
+
+@pytest.fixture(scope="module")
+def dynamic(tmp_path_factory) -> Path:
+    torch.manual_seed(0)
+    path = tmp_path_factory.mktemp("models") / "dynamic.onnx"
+    axes = {"x": {0: "batch", 1: "time"}}
+    net = Attention().eval()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        torch.onnx.export(net, (torch.randn(2, 5, 16),), path, dynamo=False, input_names=["x"], dynamic_axes=axes)
+    return path
+
+
+def test_dynamic_dimensions_stay_open(dynamic, tmp_path, capsys):
+    out = tmp_path / "fast.onnx"
+    assert run("optimize", dynamic, "-o", out, "--budget", "2s", "--no-measure", "--dim", "time=7") == 0
+    assert "costed at batch=1" in capsys.readouterr().out
+    sessions = [onnxruntime.InferenceSession(p, providers=["CPUExecutionProvider"]) for p in (dynamic, out)]
+    for shape in ((1, 1, 16), (3, 7, 16), (2, 33, 16)):
+        x = np.random.default_rng(0).standard_normal(shape, dtype=np.float32)
+        before, after = (s.run(None, {"x": x})[0] for s in sessions)
+        np.testing.assert_allclose(after, before, rtol=0, atol=1e-5 * np.abs(before).max())
+
+
+def test_open_dimensions_are_refused_on_request(dynamic, tmp_path, capsys):
+    assert run("optimize", dynamic, "-o", tmp_path / "fast.onnx", "--dim", "time=7", "--strict-dims") == 2
+    assert "found none for batch" in capsys.readouterr().err
+
+
+def test_opset_is_converted_on_request(exported, tmp_path):
+    out = tmp_path / "fast.onnx"
+    assert run("optimize", exported, "-o", out, "--budget", "1s", "--no-measure", "--opset", "21") == 0
+    assert {i.version for i in onnx.load(out).opset_import if not i.domain} == {21}
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -109,6 +156,7 @@ def test_weights_beside_the_model_go_with_an_unchanged_copy(exported, tmp_path):
         (("{model}", "-o", "{out}", "--cost", "magic"), "magic"),
         (("{model}", "-o", "{out}", "--rules", "none.rules"), "none.rules"),
         (("{model}", "-o", "{out}", "--numerics", "loose"), "exact, reassociate or fast"),
+        (("{model}", "-o", "{out}", "--opset", "99"), "expected an opset from 1 to"),
         (("{model}", "-o", "{out}", "--dim", "batch"), "expected a dimension such as batch=1"),
         (("{model}", "-o", "{out}", "--alpha", "1.1", "--search", "greedy"), "alpha"),
     ],

@@ -6,6 +6,7 @@ from typing import NoReturn
 
 import typer
 
+from taso_gym.cli.costs import calibrate, profile, record
 from taso_gym.cli.inspect import networks, rules
 from taso_gym.cli.measure import measure
 from taso_gym.cli.optimize import optimize
@@ -19,7 +20,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (optimize, validate, measure, replay, rules, networks):
+for command in (optimize, validate, measure, profile, calibrate, record, replay, rules, networks):
     app.command()(command)
 
 

@@ -13,10 +13,13 @@ from rich.table import Table
 from taso_gym import onnx_io
 from taso_gym.atomic import replacing
 from taso_gym.console import console, dimensions, seconds
+from taso_gym.cost import bind_dims
 from taso_gym.cost.measure import measure
 from taso_gym.cost.measurement import MIN_GAIN, Measurement
 from taso_gym.equivalence import validate as compare
 from taso_gym.errors import EquivalenceError, OptionError
+from taso_gym.graph import Graph
+from taso_gym.onnx_io.convert import converted
 from taso_gym.optimizer import Result
 from taso_gym.optimizer import optimize as search_for
 from taso_gym.rules.rule import Numerics
@@ -38,6 +41,10 @@ def optimize(
     numerics: Annotated[str, typer.Option(help="Loosest rules to use: exact, reassociate, fast.")] = "reassociate",
     portable: Annotated[bool, typer.Option("--portable", help="Only operators of the ONNX standard.")] = False,
     dim: Annotated[list[str] | None, typer.Option(help="Size of a dynamic dimension for costing: batch=1.")] = None,
+    strict_dims: Annotated[
+        bool, typer.Option("--strict-dims", help="Refuse dimensions that --dim leaves open.")
+    ] = False,
+    opset: Annotated[int | None, typer.Option(help="Convert the model to this opset first.")] = None,
     alpha: Annotated[
         float | None, typer.Option(help="How much dearer than the best TASO's search goes on from.")
     ] = None,
@@ -61,6 +68,7 @@ def optimize(
     if not output.parent.is_dir():
         raise OptionError(f"expected a folder to write {output.name} into, found none at {output.parent}")
     limit = Budget(steps=steps) if steps else Budget(seconds(budget))
+    graph = _read(model, dimensions(dim or []), opset, strict_dims)
     options: dict[str, Any] = {} if alpha is None else {"alpha": alpha}
     with _progress() as bar:
         task = bar.add_task(f"{search} search", best="")
@@ -70,13 +78,12 @@ def optimize(
             bar.update(task, best=best)
 
         result = search_for(
-            model,
+            graph,
             search,
             rules,
             cost,
             limit,
             seed=seed,
-            dims=dimensions(dim or []),
             numerics=cast(Numerics, numerics),
             portable=portable,
             on_progress=show,
@@ -85,6 +92,25 @@ def optimize(
         )
     console.print(summary(result, cost))
     _finish(model, output, result, threads=threads, timed=not no_measure, force=force)
+
+
+def _read(model: Path, dims: dict[str, int], opset: int | None, strict: bool) -> Graph:
+    """Load a model; say at which sizes its dynamic dimensions are costed."""
+    graph = onnx_io.load(model, dims=dims) if opset is None else _with_opset(model, dims, opset)
+    bound = bind_dims(graph)
+    unbound = [name for name in bound if name not in dims]
+    if unbound and strict:
+        raise OptionError(f"expected --dim for each dynamic dimension of {model}, found none for {', '.join(unbound)}")
+    if unbound:
+        sizes = ", ".join(f"{name}={bound[name]}" for name in unbound)
+        console.print(f"costed at {sizes}; --dim sets other sizes, and the file stays open to all")
+    return graph
+
+
+def _with_opset(model: Path, dims: dict[str, int], opset: int) -> Graph:
+    graph = onnx_io.from_model(converted(model, opset), model.parent)
+    console.print(f"converted to opset {opset}")
+    return onnx_io.with_dims(graph, dims)
 
 
 def _finish(model: Path, output: Path, result: Result, *, threads: int, timed: bool, force: bool) -> None:

@@ -21,7 +21,7 @@ from taso_gym.onnx_io.wire import read_model, write_model
 from taso_gym.signature import symbols_of
 from taso_gym.weights import MappedFile
 
-__all__ = ["copy", "from_model", "load", "save", "to_model"]
+__all__ = ["copy", "from_model", "load", "save", "to_model", "with_dims"]
 
 MOST_BYTES = 2_000_000_000
 """A larger file is beyond protocol buffers (2 GiB): its weights go to a file beside it."""
@@ -46,10 +46,17 @@ def load(path: str | Path, dims: Mapping[str, int] | None = None) -> Graph:
     file = MappedFile(Path(path))
     model, spans = read_model(file)
     graph = import_model(model, TensorReader(file, file.path.parent), spans)
-    return _with_dims(graph, dims) if dims else graph
+    return with_dims(graph, dims or {})
 
 
-def _with_dims(graph: Graph, dims: Mapping[str, int]) -> Graph:
+def with_dims(graph: Graph, dims: Mapping[str, int]) -> Graph:
+    """Return a graph that knows values of its dimension symbols; see `load`.
+
+    Raises:
+        OptionError: the model has no dimension of such a name.
+    """
+    if not dims:
+        return graph
     known = symbols_of(graph.type_of(v) for v in graph.info.inputs)
     for name, size in dims.items():
         if name not in known:

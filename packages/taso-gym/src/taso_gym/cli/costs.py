@@ -1,0 +1,147 @@
+"""``taso-gym profile``, ``calibrate`` and ``record``: where a model's time goes, and how well it is predicted."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.progress import Progress as Bar
+from rich.table import Table
+
+from taso_gym import cost as costs
+from taso_gym import onnx_io
+from taso_gym.console import console, dimensions
+from taso_gym.cost.calibrate import calibrate as compare
+from taso_gym.cost.onnxruntime import OnnxRuntimeCost
+from taso_gym.cost.recorded import record as record_table
+from taso_gym.cost.variants import neighbourhood, random_variants
+from taso_gym.cost_model import Cost
+from taso_gym.errors import OptionError
+from taso_gym.graph import Graph
+from taso_gym.ops import OPERATORS
+from taso_gym.rules.ruleset import RuleSet
+from taso_gym.signature import signature
+from taso_gym.tensor import TensorType
+
+ROWS = 40
+SQUARES, LONG = (256, 512, 1024), (1 << 14, 1 << 18, 1 << 24)
+
+Model = Annotated[Path, typer.Argument(help="An ONNX file.")]
+Dim = Annotated[list[str] | None, typer.Option(help="Size of a dynamic dimension: batch=1.")]
+Threads = Annotated[int, typer.Option(help="Threads to run with.", min=1)]
+Cache = Annotated[Path | None, typer.Option(help="File of the measurements; default: the user's cache.")]
+
+
+def profile(
+    model: Model,
+    dim: Dim = None,
+    threads: Threads = 1,
+    provider: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
+    cache: Cache = None,
+) -> None:
+    """Print where onnxruntime's time goes, operator by operator, and how far each is from the machine's peak."""
+    graph = onnx_io.load(model, dims=dimensions(dim or []))
+    with _measuring("measuring") as progress:
+        measured = _model(provider, graph, threads, cache, progress)
+        peak_gflops, peak_gbs = peaks(measured)
+        rows = sorted(_rows(graph, measured), key=lambda row: -row[1].time_ps)
+    total = sum(cost.time_ps for _, cost in rows) or 1
+    console.print(f"peak: {peak_gflops:.0f} GFLOP/s (MatMul), {peak_gbs:.0f} GB/s (Add), {threads} threads")
+    table = Table("operator", "ms", "share", "GFLOP/s", "GB/s", "of peak", title=f"{total / 1e9:.3f} ms")
+    for name, cost in rows[:ROWS]:
+        gflops, gbs = (1e3 * n / max(cost.time_ps, 1) for n in (cost.flops, cost.bytes_moved))
+        reached = max(gflops / peak_gflops, gbs / peak_gbs)
+        share = f"{cost.time_ps / total:.1%}"
+        table.add_row(name, f"{cost.time_ms:.4f}", share, f"{gflops:.1f}", f"{gbs:.1f}", f"{reached:.0%}")
+    console.print(table)
+    if len(rows) > ROWS:
+        console.print(f"and {len(rows) - ROWS} more, {sum(c.time_ps for _, c in rows[ROWS:]) / total:.1%} of the time")
+
+
+def calibrate(
+    model: Model,
+    dim: Dim = None,
+    cost: Annotated[str, typer.Option(help="The cost model to judge.")] = "onnxruntime",
+    variants: Annotated[int, typer.Option(help="Random legal variants.", min=2)] = 20,
+    threads: Threads = 1,
+    seed: Annotated[int, typer.Option(help="Seed of the variants.")] = 0,
+    sessions: Annotated[int, typer.Option(help="Fresh processes for each.", min=1)] = 2,
+    rounds: Annotated[int, typer.Option(help="Interleaved rounds in each.", min=2)] = 10,
+) -> None:
+    """Compare what a cost model predicts with end-to-end time, over random variants of a model."""
+    graph = onnx_io.load(model, dims=dimensions(dim or []))
+    chosen = list(random_variants(graph, RuleSet.load(), variants, seed))
+    judged = costs.load(cost, dims=costs.bind_dims(graph), start=graph)
+    with Bar(console=console, transient=True) as bar:
+        task = bar.add_task("measuring variants", total=len(chosen))
+        found = compare(
+            graph,
+            chosen,
+            judged,
+            threads=threads,
+            dims=costs.bind_dims(graph),
+            progress=lambda done, _: bar.update(task, completed=done),
+            sessions=sessions,
+            rounds=rounds,
+        )
+    console.print(f"{judged.name} over {len(chosen)} variants: {found}", markup=False)
+
+
+def record(
+    models: Annotated[
+        list[Path], typer.Argument(help="ONNX files whose operators, and their variants', are recorded.")
+    ],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The table to write.")],
+    walks: Annotated[int, typer.Option(help="Random walks whose neighbourhoods are recorded too.", min=0)] = 5,
+    dim: Dim = None,
+    threads: Threads = 1,
+    cache: Cache = None,
+) -> None:
+    """Record a table of costs on this machine, for ``--cost recorded:FILE`` anywhere."""
+    if not output.parent.is_dir():
+        raise OptionError(f"expected a folder to write {output.name} into, found none at {output.parent}")
+    graphs = [onnx_io.load(path, dims=dimensions(dim or [])) for path in models]
+    with _measuring("recording") as progress:
+        measured = _model("cpu", graphs[0], threads, cache, progress)
+        rules = RuleSet.load()
+        found = record_table((g for graph in graphs for g in neighbourhood(graph, rules, walks)), measured)
+    found.save(output)
+    console.print(f"{output}: {len(found.costs)} operators and fused groups on {found.device}")
+
+
+def peaks(model: OnnxRuntimeCost) -> tuple[float, float]:
+    """Return the most that the machine reaches: GFLOP/s in square MatMuls, GB/s in Adds, from cache or from memory."""
+    squares = [TensorType("float", (n, n)) for n in SQUARES]
+    products = [model.node(signature(OPERATORS["", "MatMul"], {}, [t, t])) for t in squares]
+    streams = [
+        model.node(signature(OPERATORS["", "Add"], {}, [t, t])) for t in (TensorType("float", (n,)) for n in LONG)
+    ]
+    gflops = max(1e3 * c.flops / c.time_ps for c in products)
+    return gflops, max(1e3 * c.bytes_moved / c.time_ps for c in streams)
+
+
+def _rows(graph: Graph, model: OnnxRuntimeCost) -> list[tuple[str, Cost]]:
+    rows: list[tuple[str, Cost]] = []
+    for node_id, node in graph.operators():
+        cost = model.node(node.sig, model.context(graph, node_id))
+        if cost.time_ps:
+            rows.append((f"{node.sig.op.key} {node.names[0] or node_id}", cost))
+    return rows
+
+
+def _model(provider: str, graph: Graph, threads: int, cache: Path | None, progress: Any) -> OnnxRuntimeCost:
+    return OnnxRuntimeCost(provider, costs.bind_dims(graph), threads=threads, cache=cache, progress=progress)
+
+
+@contextmanager
+def _measuring(what: str) -> Generator[Any]:
+    """Show what is measured at the moment."""
+    with console.status(what) as status:
+
+        def show(text: object) -> None:
+            status.update(f"{what} {str(text)[:100]}")
+
+        yield show
