@@ -7,11 +7,11 @@ import gymnasium as gym
 import pytest
 import torch
 from agent_batches import Batch
-from taso_gym.errors import CheckpointError
 
 from taso_agents import checkpoint
 from taso_agents.policies import CandidatePolicy
 from taso_agents.training_env import make_env, state_of
+from taso_gym.errors import CheckpointError
 
 TASO = {"rules": "abc"}
 

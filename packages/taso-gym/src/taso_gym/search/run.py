@@ -26,7 +26,7 @@ SEARCHES = {
     "taso": "taso_gym.search.taso:Taso",
     "beam": "taso_gym.search.beam:Beam",
     "random": "taso_gym.search.walk:RandomWalk",
-    "policy": "taso_agents.evaluate:PolicySearch",
+    "policy": "taso_agents.policy_search:PolicySearch",
 }
 """Name -> class; ``name:argument`` hands the class its argument (``policy:CHECKPOINT``)."""
 

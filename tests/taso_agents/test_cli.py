@@ -1,0 +1,53 @@
+"""The command line, as a user runs it."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import onnx
+import pytest
+
+SQUEEZENET = "TasoGraph-SqueezeNet1.1-v0"
+
+
+def taso_agents(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", "from taso_agents.cli import main; main()", *arguments]
+    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=280)
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("trained")
+    done = taso_agents("train", SQUEEZENET, "--steps", "64", "-o", "p.pt", "--onnx", "best.onnx", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"p.pt: \d+\.\d\d % faster by the cost model; best seen \d+\.\d\d %", done.stdout)
+    return folder
+
+
+def test_train_writes_policy_and_graph(trained: Path) -> None:
+    assert (trained / "p.pt").exists()
+    onnx.checker.check_model(trained / "best.onnx")
+
+
+def test_evaluate_compares_with_searches(trained: Path) -> None:
+    done = taso_agents("evaluate", "p.pt", "--episodes", "1", "--searches", "greedy", cwd=trained)
+    assert done.returncode == 0, done.stderr
+    for row in ("most probable actions", "actions drawn", "best of 1", "greedy"):
+        assert row in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["train", "nothing.onnx"], "nothing.onnx"),
+        (["train", SQUEEZENET, "--policy", "oracle"], "expected a policy of pointer, autoregressive, found 'oracle'"),
+        (["train", SQUEEZENET, "-o", "missing/p.pt"], "expected a folder to write p.pt into"),
+        (["evaluate", "missing.pt"], "expected a policy of taso-agents in missing.pt, found no file"),
+    ],
+)
+def test_bad_input_is_one_line_and_code_2(tmp_path: Path, arguments: list[str], message: str) -> None:
+    done = taso_agents(*arguments, cwd=tmp_path)
+    assert done.returncode == 2
+    assert message in done.stderr.replace("\n", "")
+    assert done.stderr.startswith("error: ") and "Traceback" not in done.stderr
