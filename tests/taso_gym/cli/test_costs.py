@@ -1,21 +1,10 @@
 from __future__ import annotations
 
-import sys
-
 import pytest
+from command_line import run
 from network_runs import small
 
-from taso_gym import cli, onnx_io
-
-
-def run(*arguments: object) -> int:
-    """Run the command line and return its exit code."""
-    sys.argv = ["taso-gym", *map(str, arguments)]
-    with pytest.raises(SystemExit) as ended:
-        cli.main()
-    code = ended.value.code
-    assert isinstance(code, int)
-    return code
+from taso_gym import onnx_io
 
 
 @pytest.fixture(scope="module")

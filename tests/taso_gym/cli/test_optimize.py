@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import sys
 import warnings
 from pathlib import Path
 
@@ -9,9 +8,8 @@ import onnx
 import onnxruntime
 import pytest
 import torch
+from command_line import run
 from torch import nn
-
-from taso_gym import cli
 
 
 class Net(nn.Module):
@@ -30,16 +28,6 @@ class Net(nn.Module):
         x = self.norm(x)
         x = x + torch.softmax(self.mix(x) @ x.transpose(1, 2) / 4, -1) @ x
         return self.head(x.mean(1))
-
-
-def run(*arguments: object) -> int:
-    """Run the command line and return its exit code."""
-    sys.argv = ["taso-gym", *map(str, arguments)]
-    with pytest.raises(SystemExit) as ended:
-        cli.main()
-    code = ended.value.code
-    assert isinstance(code, int)
-    return code
 
 
 @pytest.fixture(scope="module", params=[False, True], ids=["torchscript", "dynamo"])
