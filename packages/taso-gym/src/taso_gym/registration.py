@@ -7,6 +7,7 @@ from typing import Any
 import gymnasium as gym
 
 from taso_gym.models import NETWORKS
+from taso_gym.models.splits import SPLITS, names
 
 ENTRY_POINT = "taso_gym.env:TasoGraphEnv"
 VECTOR_ENTRY_POINT = "taso_gym.vector:TasoGraphVectorEnv"
@@ -29,10 +30,21 @@ def env_id(network: str) -> str:
     return f"TasoGraph-{network}-v0"
 
 
+GENERATED = 24, {"max_nodes": 96, "max_edges": 160}
+"""Graphs of an id of generated graphs, and their common sizes: a policy that is trained on one plays the others."""
+
+
+def generated_ids() -> dict[str, dict[str, Any]]:
+    """Return an id for each split of the generated graphs: ``TasoGraph-GeneratedHeldOut-v0``."""
+    count, sizes = GENERATED
+    ids = {env_id("Generated" + split.title().replace("-", "")): split for split in SPLITS}
+    return {name: {**V0, **sizes, "models": names(split, count)} for name, split in ids.items()}
+
+
 def register_all() -> None:
-    """Register an id for each built-in network, and ``TasoGraph-v0`` for a model of one's own."""
+    """Register an id for each built-in network and split, and ``TasoGraph-v0`` for a model of one's own."""
     registry: Any = gym
-    ids = {env_id(name): {**V0, "model": name} for name in NETWORKS}
+    ids = {env_id(name): {**V0, "model": name} for name in NETWORKS} | generated_ids()
     for name, arguments in {**ids, "TasoGraph-v0": V0}.items():
         if name not in gym.registry:
             registry.register(name, ENTRY_POINT, vector_entry_point=VECTOR_ENTRY_POINT, kwargs=dict(arguments))

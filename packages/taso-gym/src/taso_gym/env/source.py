@@ -13,6 +13,7 @@ from taso_gym import models, onnx_io
 from taso_gym.cost import bind_dims
 from taso_gym.errors import OptionError, ReplayError
 from taso_gym.graph import Graph
+from taso_gym.models.splits import is_generated
 from taso_gym.rules.rule import Numerics
 from taso_gym.rules.ruleset import RuleSet
 from taso_gym.rules.state import RewriteState
@@ -76,7 +77,7 @@ def load_model(model: Model, arguments: Mapping[str, Any]) -> tuple[str, Graph]:
     """
     if isinstance(model, Graph):
         return "", model
-    if model in models.NETWORKS:
+    if model in models.NETWORKS or is_generated(model):
         return str(model), models.build(str(model), **arguments)
     if Path(model).suffix == ".onnx" or Path(model).exists():
         return str(model), onnx_io.load(model)

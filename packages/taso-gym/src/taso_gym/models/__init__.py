@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cache
 from hashlib import blake2b
@@ -12,6 +12,7 @@ from math import prod
 
 from taso_gym.errors import OptionError, TypeInferenceError
 from taso_gym.graph import Graph
+from taso_gym.models.splits import is_generated
 from taso_gym.weights import GeneratedWeight
 
 __all__ = ["NETWORKS", "PARAMETERS", "build", "parameters"]
@@ -75,12 +76,25 @@ def _function(name: str) -> Callable[..., Graph]:
     return getattr(importlib.import_module(module), function)
 
 
+def _generated(name: str, arguments: Mapping[str, int]) -> Graph:
+    if arguments:
+        raise OptionError(f"expected no arguments for {name}, found {', '.join(arguments)}")
+    from taso_gym.models import generated
+
+    return generated.planted(name).start
+
+
 def build(name: str, **arguments: int) -> Graph:
     """Build a network of `NETWORKS`; ``arguments`` are those of its function, whole numbers all.
+
+    A name such as ``generated/linear/17`` is that of a generated graph (`taso_gym.models.generated`); it has no
+    arguments.
 
     Raises:
         OptionError: the name or an argument is unknown, or the network can't be built with the arguments' values.
     """
+    if is_generated(name):
+        return _generated(name, arguments)
     function = _function(name)
     defaults = {p.name: p.default for p in inspect.signature(function).parameters.values()}
     for key, value in arguments.items():
