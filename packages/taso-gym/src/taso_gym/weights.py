@@ -74,7 +74,10 @@ class MappedFile:
         """
         if _stamp(self.path) != self._stamp:
             raise ModelError(f"expected {self.path} as it was when it was loaded, found it changed")
-        return np.memmap(self.path, np.uint8, "r") if self.size_bytes else np.zeros(0, np.uint8)
+        try:
+            return np.memmap(self.path, np.uint8, "r") if self.size_bytes else np.zeros(0, np.uint8)
+        except OSError as error:
+            raise ModelError(f"expected a file that can be read at {self.path}: {error.strerror}") from error
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave the mapping out."""

@@ -79,7 +79,7 @@ def compare_floats(a: NDArray[np.float64], b: NDArray[np.float64], tolerance: fl
 
 
 def _compare_exactly(a: NDArray[Any], b: NDArray[Any]) -> Difference:
-    different = a != b
+    different = a.view(np.uint8) != b.view(np.uint8) if is_foreign(a.dtype) else a != b  # NaN of 8 bits is NaN
     if not different.any():
         return EQUAL
     note = f"{int(different.sum())} of {a.size} elements differ"
@@ -88,6 +88,11 @@ def _compare_exactly(a: NDArray[Any], b: NDArray[Any]) -> Difference:
     error = float(np.abs(a.astype(np.float64) - b.astype(np.float64)).max())
     scale = float(np.abs(a.astype(np.float64)).max())
     return Difference(error / (scale or 1.0), error, 0.0, note)
+
+
+def is_foreign(dtype: np.dtype[Any]) -> bool:
+    """Whether an element type comes from outside NumPy: bfloat16 and all types below 16 bits but bool and integers."""
+    return dtype.isbuiltin == 2
 
 
 def _compare_lists(expected: Value, found: Value, tolerance: float | None) -> Difference:

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import ctypes
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
-from onnx import helper
+from onnx import TensorProto, helper, numpy_helper
 
 from taso_gym.cost.runtime import require
-from taso_gym.equivalence.compare import Value
+from taso_gym.equivalence.compare import Value, is_foreign
 from taso_gym.tensor import dtype_name, numpy_dtype
 
 Feeds = Mapping[str, Value]
-PLAIN_KINDS = "fiubOU"
-"""Kinds of NumPy types that onnxruntime takes as they are; bfloat16 and the small types aren't among them."""
 
 
 def run_model(model: Path | bytes, feeds: Sequence[Feeds]) -> list[list[Value] | str]:
@@ -48,7 +47,7 @@ def _run(ort: Any, session: Any, feeds: Feeds) -> list[Value] | str:
     given = {name: value for name, value in feeds.items() if name in names}
     types = [o.type for o in session.get_outputs()]
     try:
-        if all(map(_is_plain, given.values())) and not any("bfloat16" in t or "float8" in t for t in types):
+        if all(map(_is_plain, given.values())) and all(map(_is_plain_type, types)):
             return session.run(None, given)
         placed = {name: _ort_value(ort, value) for name, value in given.items()}
         return [_numpy_value(v) for v in session.run_with_ort_values(None, placed)]
@@ -59,7 +58,12 @@ def _run(ort: Any, session: Any, feeds: Feeds) -> list[Value] | str:
 def _is_plain(value: Value) -> bool:
     if isinstance(value, list):
         return all(map(_is_plain, cast(list[Value], value)))
-    return value is None or value.dtype.kind in PLAIN_KINDS
+    return value is None or not is_foreign(value.dtype)
+
+
+def _is_plain_type(name: str) -> bool:
+    """Whether a type of onnxruntime, ``tensor(float)`` or ``seq(tensor(int64))``, holds elements that NumPy has."""
+    return not re.search(r"bfloat16|float8|float4|int4|int2", name)
 
 
 def _ort_value(ort: Any, value: Value) -> Any:
@@ -71,12 +75,12 @@ def _ort_value(ort: Any, value: Value) -> Any:
 
 def _numpy_value(value: Any) -> Value:
     """Return an output; onnxruntime doesn't convert the types that NumPy lacks, so their bytes are copied."""
-    dtype = numpy_dtype(dtype_name(value.element_type()))
-    if dtype.kind in PLAIN_KINDS:
+    code: int = value.element_type()
+    if not is_foreign(numpy_dtype(dtype_name(code))):
         return value.numpy()
-    shape: list[int] = value.shape()
-    data = ctypes.string_at(value.data_ptr(), int(np.prod(shape)) * dtype.itemsize)
-    return np.frombuffer(data, dtype).reshape(shape)
+    tensor = TensorProto(dims=value.shape(), data_type=code)
+    tensor.raw_data = ctypes.string_at(value.data_ptr(), value.tensor_size_in_bytes())
+    return numpy_helper.to_array(tensor)
 
 
 def _one_line(error: Exception) -> str:

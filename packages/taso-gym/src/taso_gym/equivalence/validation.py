@@ -22,8 +22,9 @@ from taso_gym.errors import EquivalenceError, ModelError, OptionError
 from taso_gym.graph import Graph
 from taso_gym.onnx_io import from_model, load, save, to_model
 from taso_gym.onnx_io.reference import run_graph
+from taso_gym.onnx_io.types import element_of
 from taso_gym.ops.floating import FLOAT64
-from taso_gym.tensor import TensorType, ValueType
+from taso_gym.tensor import TensorType
 
 REFERENCE_BYTES = 200_000_000
 """Models with at most so many bytes of weights are run in float64, too."""
@@ -127,20 +128,23 @@ def _weight_bytes(graph: Graph) -> int:
 
 
 def _expect_one_interface(a: Graph, b: Graph) -> None:
-    def interface(graph: Graph) -> tuple[dict[str, str], list[tuple[str, str]]]:
-        outputs = zip(graph.info.output_names, graph.outputs, strict=True)
-        return (
-            {kind.name: _dtype(kind.type) for kind in input_kinds(graph)},
-            [(name, _dtype(graph.type_of(v))) for name, v in outputs],
-        )
-
-    for what, x, y in zip(("inputs", "outputs"), interface(a), interface(b), strict=True):
-        if x != y:
-            raise EquivalenceError(f"expected models with the same {what}, found {x} and {y}")
+    for what, interface in (("inputs", _inputs), ("outputs", _outputs)):
+        x, y = interface(a), interface(b)
+        types = zip(x.values(), y.values(), strict=False)
+        if list(x) != list(y) or any(p != q and None not in (p, q) for p, q in types):
+            raise EquivalenceError(f"expected models with the same {what}, found {_listed(x)} and {_listed(y)}")
 
 
-def _dtype(type_: ValueType) -> str:
-    return type_.dtype if isinstance(type_, TensorType) else "other"
+def _inputs(graph: Graph) -> dict[str, str | None]:
+    return {kind.name: element_of(kind.type) for kind in sorted(input_kinds(graph), key=lambda kind: kind.name)}
+
+
+def _outputs(graph: Graph) -> dict[str, str | None]:
+    return dict(zip(graph.info.output_names, (element_of(graph.type_of(v)) for v in graph.outputs), strict=True))
+
+
+def _listed(types: Mapping[str, str | None]) -> str:
+    return ", ".join(f"{name}: {type_ or 'unknown'}" for name, type_ in types.items()) or "none"
 
 
 def _given(subject: _Subject, inputs: Sequence[Feeds]) -> list[Draw]:

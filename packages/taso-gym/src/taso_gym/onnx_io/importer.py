@@ -23,7 +23,8 @@ from taso_gym.onnx_io.sparse import SparseWeight
 from taso_gym.onnx_io.structure import Step, in_order, read_opsets
 from taso_gym.onnx_io.template import pinned_names, template_of
 from taso_gym.onnx_io.tensors import TensorReader
-from taso_gym.onnx_io.types import TypeReader
+from taso_gym.onnx_io.text import expect_text
+from taso_gym.onnx_io.types import UNKNOWN, TypeReader, element_of
 from taso_gym.onnx_io.wire import Span
 from taso_gym.ops import OPERATORS
 from taso_gym.ops.onnx_form import Imported, from_onnx
@@ -46,6 +47,7 @@ def import_model(model: ModelProto, reader: TensorReader, spans: Mapping[int, Sp
     Raises:
         ModelError: it isn't a valid model; the message names the node or value.
     """
+    expect_text(model)
     opsets = read_opsets(model)
     scope, types = Scope(model, opsets), TypeReader(model)
     leaves = Leaves(model, reader, types, spans)
@@ -118,8 +120,10 @@ class _Importer:
                 raise ModelError(f"expected the graph output {info.name!r} to be defined, found no such value")
             value = self._values[info.name]
             declared, found = self._types.read(info.type, info.name), self._draft.type_of(value)
-            if isinstance(declared, TensorType) and isinstance(found, TensorType) and declared.dtype != found.dtype:
-                raise ModelError(f"graph output {info.name!r}: expected {declared.dtype} as declared, found {found}")
+            if UNKNOWN not in (declared, found) and element_of(declared) != element_of(found):
+                raise ModelError(
+                    f"graph output {info.name!r}: expected {element_of(declared)} as declared, found {found}"
+                )
             outputs.append((info.name, value))
         _expect_few(len(outputs), "graph outputs")
         pinned = [self._values[name] for name in self._pinned]
@@ -137,7 +141,7 @@ class _Importer:
             if shape is not None and shape.ndim == 1 and shape.dtype != object:
                 self._values[node.output[0]] = self._draft.weight(node.output[0], filled(node, shape, self._reader))
                 return
-        sig, operands = self._from_table(node, inputs) or self._opaque(step, inputs)  # 3
+        sig, operands = self._known_or_opaque(step, inputs)  # 3
         names = [name or None for name in node.output][: len(sig.outputs)]
         names += [None] * (len(sig.outputs) - len(names))
         outputs = self._with_shapes(node, sig, operands, self._draft.node(sig, operands, names))
@@ -161,22 +165,23 @@ class _Importer:
         constant = self._draft.constant(self._values[name]) if name in self._values else None
         return constant is not None and not constant.weight.array().any()
 
+    def _known_or_opaque(self, step: Step, inputs: Operands) -> tuple[Signature, Operands]:
+        """Return a node's signature and operands, as an operator of the table if it is one and fits it."""
+        try:
+            return self._from_table(step.node, inputs) or self._opaque(step, inputs, suspect=False)
+        except (TypeInferenceError, UnicodeDecodeError):
+            return self._opaque(step, inputs, suspect=True)
+
     def _from_table(self, node: NodeProto, inputs: Operands) -> tuple[Signature, Operands] | None:
-        """Return a node's signature and operands if it is an operator of the table, and fits it."""
         if self._scope.function(node) or node.overload or node.device_configurations:
             return None
-        try:
-            form = from_onnx(node, [self._array(v) for v in inputs], self._scope.opsets[domain_of(node.domain)])
-            form = form or self._shaped(node, inputs)
-            if form is None:
-                return None
-            operands = tuple(inputs[i] for i in form.operands)
-            sig = signature(form.op, form.attrs, [None if v is None else self._draft.type_of(v) for v in operands])
-        except (TypeInferenceError, UnicodeDecodeError):
+        form = from_onnx(node, [self._array(v) for v in inputs], self._scope.opsets[domain_of(node.domain)])
+        form = form or self._shaped(node, inputs)
+        if form is None:
             return None
-        if any(node.output[len(sig.outputs) :]):
-            return None
-        return sig, operands
+        operands = tuple(inputs[i] for i in form.operands)
+        sig = signature(form.op, form.attrs, [None if v is None else self._draft.type_of(v) for v in operands])
+        return None if any(node.output[len(sig.outputs) :]) else (sig, operands)
 
     def _array(self, value: int | None) -> NDArray[Any] | None:
         constant = self._draft.constant(value)
@@ -218,7 +223,7 @@ class _Importer:
                 result[i] = self._draft.weight(node.output[i], weight)
         return result
 
-    def _opaque(self, step: Step, inputs: Operands) -> tuple[Signature, Operands]:
+    def _opaque(self, step: Step, inputs: Operands, *, suspect: bool) -> tuple[Signature, Operands]:
         """Return the signature and operands of a node that is carried along whole."""
         node = step.node
         blank = NodeProto(domain=domain_of(node.domain), op_type=node.op_type, overload=node.overload)
@@ -236,16 +241,18 @@ class _Importer:
         )
         operands = (*inputs, *(self._values[name] for name in step.captures))
         types = strip_absent([None if v is None else self._draft.type_of(v) for v in operands])
-        return opaque_signature(op, types, self._output_types(node, step)), operands
+        return opaque_signature(op, types, self._output_types(step, suspect)), operands
 
-    def _output_types(self, node: NodeProto, step: Step) -> tuple[ValueType, ...]:
+    def _output_types(self, step: Step, suspect: bool) -> tuple[ValueType, ...]:
+        node = step.node
         types = [self._types.adopt(self._inferred.get(name), name) for name in node.output]
-        if not any(self._types.has_unknowns(t, name) for t, name in zip(types, node.output, strict=True) if name):
+        named = [(t, name) for t, name in zip(types, node.output, strict=True) if name]
+        if not suspect and not any(self._types.has_unknowns(t, name) for t, name in named):
             return tuple(types)
         given = {name: self._draft.type_of(self._values[name]) for name in step.reads}
         weights = {name: c.weight for name in given if (c := self._draft.constant(self._values[name]))}
         inputs = {name: t for name, t in given.items() if name not in weights}
-        found = self._inference.of_node(node, inputs, weights)
+        found = self._inference.of_node(node, inputs, weights, suspect=suspect)
         names = zip(types, node.output, strict=True)
         return tuple(self._types.refine(t, found.get(name), name, given.values()) for t, name in names)
 

@@ -18,6 +18,9 @@ from taso_gym.tensor import ValueType
 INLINE_BYTES = 4096
 """Constants up to this size are given to shape inference with their values: shapes, axes, scales."""
 
+FAULTS = (shape_inference.InferenceError, checker.ValidationError, ValueError, RuntimeError)
+"""What onnx raises about a model: its own errors, and those that come through from its C++ parts."""
+
 Weights = Mapping[str, Weight]
 
 
@@ -47,18 +50,34 @@ class Inference:
         """
         probe = self._probe(nodes, inputs, weights)
         self._check(probe)
+        self._expect_fit(probe)
+        return _infer(probe)
+
+    def of_node(
+        self, node: NodeProto, inputs: Mapping[str, ValueType], weights: Weights, *, suspect: bool
+    ) -> dict[str, TypeProto]:
+        """Return the types of a node's outputs by name as far as they follow from what is known of its inputs.
+
+        Args:
+            node: the node.
+            inputs: types of its inputs.
+            weights: those of its inputs that are constants.
+            suspect: something is wrong with its operands or attributes; it may be the node.
+
+        Raises:
+            ModelError: the node is suspect, and its types or shapes contradict.
+        """
+        probe = self._probe([node], inputs, weights)
+        if suspect:
+            self._expect_fit(probe)
+        return _infer(probe)
+
+    def _expect_fit(self, probe: ModelProto) -> None:
         try:
             shape_inference.infer_shapes(probe, check_type=True, strict_mode=True)
-        except (shape_inference.InferenceError, checker.ValidationError) as error:
+        except FAULTS as error:
             if not self._is_only_a_body(str(error)):
                 raise ModelError(f"expected types and shapes that fit, found {_one_line(error)}") from error
-        inferred = shape_inference.infer_shapes(probe, data_prop=True)
-        return {info.name: info.type for info in inferred.graph.value_info}
-
-    def of_node(self, node: NodeProto, inputs: Mapping[str, ValueType], weights: Weights) -> dict[str, TypeProto]:
-        """Return the types of a node's outputs by name as far as they follow from what is known of its inputs."""
-        inferred = shape_inference.infer_shapes(self._probe([node], inputs, weights), data_prop=True)
-        return {info.name: info.type for info in inferred.graph.value_info}
 
     def _probe(self, nodes: Sequence[NodeProto], inputs: Mapping[str, ValueType], weights: Weights) -> ModelProto:
         """Return a model without outputs, whose larger weights are inputs."""
@@ -101,6 +120,14 @@ class Inference:
         if not found or not defs.has(found[1]):
             return False
         return not defs.get_schema(found[1], self._opsets.get("", 1)).has_type_and_shape_inference_function
+
+
+def _infer(probe: ModelProto) -> dict[str, TypeProto]:
+    try:
+        inferred = shape_inference.infer_shapes(probe, data_prop=True)
+    except FAULTS as error:
+        raise ModelError(f"expected types and shapes that fit, found {_one_line(error)}") from error
+    return {info.name: info.type for info in inferred.graph.value_info}
 
 
 def _has_schema(node: NodeProto) -> bool:

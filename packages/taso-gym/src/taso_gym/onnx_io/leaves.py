@@ -10,7 +10,7 @@ from onnx import ModelProto, NodeProto, TensorProto, helper
 
 from taso_gym.errors import ModelError
 from taso_gym.graph import Weight
-from taso_gym.onnx_io.folding import ALWAYS_BYTES
+from taso_gym.onnx_io.inference import INLINE_BYTES
 from taso_gym.onnx_io.initializers import type_of
 from taso_gym.onnx_io.scope import Scope, describe, domain_of
 from taso_gym.onnx_io.sparse import sparse_weight
@@ -125,6 +125,6 @@ def filled(node: NodeProto, shape: NDArray[np.int64], reader: TensorReader) -> W
     element = reader.read(tensor, where).array()
     if element.size != 1 or any(d < 0 for d in dims):
         raise ModelError(f"expected one number and sizes of 0 or more in {where}, found {element} and {list(dims)}")
-    if size_bytes(dtype, dims) > ALWAYS_BYTES:
+    if size_bytes(dtype, dims) > INLINE_BYTES:
         return FilledWeight(element.tobytes(), dtype, dims)
     return ArrayWeight(np.full(dims, element.reshape(-1)[0], element.dtype), dtype)

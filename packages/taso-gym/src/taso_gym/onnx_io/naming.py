@@ -59,12 +59,18 @@ class Names:
         return [name for name in self._wanted.get(value, ()) if name != self.of(value)]
 
     def _choose(self, value: int) -> str:
-        own = self._own(value)
-        wanted = self._wanted.get(value, [])
+        own, wanted = self._own(value), self._wanted.get(value, [])
+        if wanted and own not in wanted and not self._is_opaque(value):
+            return wanted[0]
         if own in wanted or (own and own not in self._taken):
             self._taken.add(own)
             return own
         return wanted[0] if wanted else self.fresh(own or f"{self._op_type(value)}_{producer_of(value)}")
+
+    def _is_opaque(self, value: int) -> bool:
+        """Whether open dimensions of a value are named after it, so that it keeps its name."""
+        node = self._graph.nodes.get(producer_of(value))
+        return node is not None and isinstance(node.sig.op, OpaqueOperator)
 
     def _own(self, value: int) -> str:
         leaf = self._graph.leaves.get(value)

@@ -56,7 +56,7 @@ def run_graph(
                 uses_left[value] -= 1
                 if not uses_left[value]:
                     known.pop(value, None)
-    return [_operand(graph, known, v) for v in wanted]
+    return [_as_result(_operand(graph, known, v), xp) for v in wanted]
 
 
 def _run_body(
@@ -71,6 +71,10 @@ def _run_body(
 
 def _plain(value: Value, xp: ArrayModule) -> Value:
     return cast(Value, value) if value is None or isinstance(value, list) else xp.to_numpy(value)
+
+
+def _as_result(value: Value, xp: ArrayModule) -> Value:
+    return cast(Value, value) if value is None or isinstance(value, list) else xp.asarray(value)
 
 
 def _operand(graph: Graph, known: Mapping[int, Value], value: int) -> Value:

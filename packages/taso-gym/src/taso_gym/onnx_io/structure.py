@@ -45,6 +45,8 @@ def read_opsets(model: ModelProto) -> dict[str, int]:
         if not 1 <= version <= high:
             raise ModelError(f"expected opset 1 to {high} of domain {domain or 'ai.onnx'!r}, found {version}")
     for node in model.graph.node:
+        if not node.op_type:
+            raise ModelError(f"expected an operator, found a node without one: {describe(node)}")
         if domain_of(node.domain) not in opsets:
             raise ModelError(f"expected an opset import for the domain of {describe(node)}, found {sorted(opsets)}")
     return opsets

@@ -82,12 +82,13 @@ def finish_model(model: ModelProto, graph: Graph, initializers: Collection[str])
         for i in reversed(range(len(infos))):
             if infos[i].name not in known:
                 del infos[i]
+    named = {d.dim_param for i in model.graph.input for d in i.type.tensor_type.shape.dim}
     for info, value in zip(model.graph.output, graph.outputs, strict=True):
         type_, kind, tensor = graph.type_of(value), info.type.WhichOneof("value"), info.type.tensor_type
         if kind is None or (kind == "tensor_type" and not tensor.elem_type):
-            info.type.CopyFrom(proto_of(type_))
+            info.type.CopyFrom(proto_of(type_, named))
         elif isinstance(type_, TensorType) and type_.shape is not None and not tensor.HasField("shape"):
-            tensor.shape.CopyFrom(proto_of(type_).tensor_type.shape)
+            tensor.shape.CopyFrom(proto_of(type_, named).tensor_type.shape)
 
 
 def _add_domains(model: ModelProto) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 
 from onnx import ModelProto, TensorShapeProto, TypeProto
 
@@ -123,8 +123,18 @@ def _dim(dim: TensorShapeProto.Dimension) -> Dim | None:
     return symbol(dim.dim_param) if dim.dim_param else None
 
 
-def proto_of(type_: ValueType) -> TypeProto:
-    """Return a type as a file holds it."""
+def element_of(type_: ValueType) -> str | None:
+    """Return the element type of a tensor, or which other kind of value a type is of."""
+    return type_.dtype if isinstance(type_, TensorType) else TypeProto.FromString(type_.proto).WhichOneof("value")
+
+
+def proto_of(type_: ValueType, named: Container[str] | None = None) -> TypeProto:
+    """Return a type as a file holds it.
+
+    Args:
+        type_: the type.
+        named: dimension names that may be written; the others are left open. None: all may.
+    """
     if isinstance(type_, OtherType):
         return TypeProto.FromString(type_.proto)
     result = TypeProto()
@@ -135,6 +145,6 @@ def proto_of(type_: ValueType) -> TypeProto:
             entry = result.tensor_type.shape.dim.add()
             if isinstance(dim, int):
                 entry.dim_value = dim
-            else:
+            elif named is None or str(dim) in named:
                 entry.dim_param = str(dim)
     return result

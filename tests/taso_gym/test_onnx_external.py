@@ -1,0 +1,164 @@
+"""Weights that stay in files: mapped, never copied, and never from outside the model's folder."""
+
+import pickle
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from model_texts import graph_of, parsed, run, weight_values
+from onnx import TensorProto
+
+from taso_gym import onnx_io
+from taso_gym.errors import ModelError
+from taso_gym.graph import Graph
+from taso_gym.onnx_io import from_model, load, save, to_model
+from taso_gym.weights import ArrayWeight, MappedWeight
+
+TEXT = "g (float[200] x) => (y) { a = MatMul(x, w)\n y = Add(a, b) }"
+WEIGHTS = {"w": np.arange(40000, dtype=np.float32).reshape(200, 200) / 1e4, "b": np.ones(200, np.float32)}
+
+
+def weights_of(graph: Graph) -> dict[str, object]:
+    return {leaf.name: leaf.weight for leaf in graph.leaves.values() if leaf.weight}
+
+
+@pytest.fixture
+def external(tmp_path: Path) -> Path:
+    """Return the path of a model whose weights are in ``weights.bin``."""
+    path = tmp_path / "model.onnx"
+    onnx.save(parsed(TEXT, **WEIGHTS), path, save_as_external_data=True, location="weights.bin", size_threshold=100)
+    return path
+
+
+def test_large_tensors_stay_in_the_model_file(tmp_path: Path) -> None:
+    path = tmp_path / "model.onnx"
+    onnx.save(parsed(TEXT, **WEIGHTS), path)
+    weights = weights_of(load(path))
+    assert isinstance(weights["w"], MappedWeight)
+    assert isinstance(weights["b"], ArrayWeight)
+    assert not weights["w"].array().flags.writeable
+    assert load(path) == from_model(parsed(TEXT, **WEIGHTS))
+
+
+def test_external_data_are_mapped_and_written_beside_the_model(external: Path, tmp_path: Path) -> None:
+    graph = load(external)
+    assert all(isinstance(w, MappedWeight) for w in weights_of(graph).values())
+    assert graph == from_model(parsed(TEXT, **WEIGHTS))
+    target = tmp_path / "out" / "saved.onnx"
+    target.parent.mkdir()
+    save(graph, target)
+    assert sorted(p.name for p in target.parent.iterdir()) == ["saved.onnx", "saved.onnx.data"]
+    onnx.checker.check_model(str(target))
+    assert load(target) == graph
+    loaded = onnx.load(target)
+    np.testing.assert_array_equal(
+        run(loaded, x=np.ones(200, np.float32)), run(to_model(graph), x=np.ones(200, np.float32))
+    )
+    save(load(target), target)
+    assert load(target) == graph
+
+
+def test_a_model_above_the_limit_gets_external_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(onnx_io, "MOST_BYTES", 100_000)
+    graph = from_model(parsed(TEXT, **WEIGHTS))
+    save(graph, tmp_path / "model.onnx")
+    assert (tmp_path / "model.onnx.data").stat().st_size == 40000 * 4
+    assert load(tmp_path / "model.onnx") == graph
+    with pytest.raises(ModelError, match="at most 100000 bytes"):
+        to_model(graph)
+
+
+def test_tensors_of_subgraphs_and_constants_may_be_external(tmp_path: Path) -> None:
+    text = """g (float[1000] x, bool c) => (y) {
+        k = Constant <value = float[2] {1.0, 2.0}>()
+        a = If (c) <then_branch = t () => (float[1000] p) <float[2] v = {3.0, 4.0}> { p = Mul(x, v) },
+                    else_branch = e () => (float[1000] q) { q = Neg(x) }>
+        y = Mul(a, k)
+    }"""
+    model = parsed(text)
+    data = np.arange(1000, dtype=np.float32) % 50
+    for tensor in (model.graph.node[0].attribute[0].t, model.graph.node[1].attribute[0].g.initializer[0]):
+        tensor.ClearField("float_data")
+        tensor.dims[:] = [1000]
+        tensor.raw_data = data.tobytes()
+    whole = from_model(model)
+    for tensor in (model.graph.node[0].attribute[0].t, model.graph.node[1].attribute[0].g.initializer[0]):
+        tensor.ClearField("raw_data")
+        tensor.data_location = TensorProto.EXTERNAL
+        tensor.external_data.add(key="location", value="weights.bin")
+    (tmp_path / "weights.bin").write_bytes(data.tobytes())
+    (tmp_path / "model.onnx").write_bytes(model.SerializeToString())
+    graph = load(tmp_path / "model.onnx")
+    assert graph == whole == from_model(model, tmp_path)
+    save(graph, tmp_path / "saved.onnx")
+    assert (tmp_path / "saved.onnx.data").stat().st_size == 4096 + 4000
+    assert load(tmp_path / "saved.onnx") == graph
+    feeds = {"x": data, "c": np.array(True)}
+    np.testing.assert_array_equal(run(onnx.load(tmp_path / "saved.onnx"), **feeds)[0], data**3)
+
+
+@pytest.mark.parametrize(
+    "location",
+    ["/etc/passwd", "../weights.bin", "a/../../weights.bin", "C:\\weights.bin", "..\\weights.bin", "\\\\host\\w", ""],
+)
+def test_paths_that_leave_the_folder_are_refused(external: Path, location: str) -> None:
+    model = onnx.load(external, load_external_data=False)
+    model.graph.initializer[0].external_data[0].value = location
+    external.write_bytes(model.SerializeToString())
+    with pytest.raises(ModelError, match=r"initializer 'w': expected external data beside the model, found the path"):
+        load(external)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "message"),
+    [
+        ("location", "none.bin", "found no such file"),
+        ("offset", "-4", "expected bytes -4"),
+        ("offset", "200000", "found 160"),
+        ("offset", "x", "as numbers"),
+        ("length", "16", "expected 160000 bytes for float"),
+        ("length", "999999999", "expected bytes 0 to 999999999"),
+    ],
+)
+def test_wrong_references_are_refused(external: Path, key: str, value: str, message: str) -> None:
+    model = onnx.load(external, load_external_data=False)
+    for entry in model.graph.initializer[0].external_data:
+        if entry.key == key:
+            entry.value = value
+    external.write_bytes(model.SerializeToString())
+    with pytest.raises(ModelError, match=f"initializer 'w': .*{message}"):
+        load(external)
+
+
+def test_a_model_in_memory_has_no_folder(external: Path) -> None:
+    model = onnx.load(external, load_external_data=False)
+    with pytest.raises(ModelError, match="in an unknown folder"):
+        from_model(model)
+
+
+def test_mapped_weights_pickle_as_references(external: Path) -> None:
+    graph = load(external)
+    data = pickle.dumps(weights_of(graph)["w"])
+    assert len(data) < 2000
+    np.testing.assert_array_equal(pickle.loads(data).array(), WEIGHTS["w"])  # noqa: S301
+    external.with_name("weights.bin").write_bytes(b"other")
+    with pytest.raises(ModelError, match="as it was when it was loaded"):
+        pickle.loads(data).array()  # noqa: S301
+
+
+def test_what_is_computed_from_mapped_weights_is_right(tmp_path: Path) -> None:
+    """Data in a file begin at any byte; the mapped arrays are unaligned."""
+    path = tmp_path / "model.onnx"
+    text = "g (float[200] x) => (y) { t = Transpose(w)\n y = MatMul(x, t) }"
+    for name in ("m", "mo", "mod", "mode"):
+        model = parsed(text, w=WEIGHTS["w"])
+        model.producer_name = name
+        onnx.save(model, path)
+        (found,) = weight_values(load(path)).values()
+        np.testing.assert_array_equal(found, WEIGHTS["w"].T)
+
+
+def test_a_graph_without_external_data_stays_one_file(tmp_path: Path) -> None:
+    save(graph_of(TEXT, **WEIGHTS), tmp_path / "model.onnx")
+    assert [p.name for p in tmp_path.iterdir()] == ["model.onnx"]
