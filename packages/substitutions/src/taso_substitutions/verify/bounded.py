@@ -6,20 +6,24 @@ small-model theorem (docs/proofs.md) says at which shapes this covers all sizes.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import z3
 
+from taso_gym.graph import Weight
 from taso_gym.ops.modules import Array
+from taso_gym.rules.conditions import holds
 from taso_gym.rules.rule import Rule
+from taso_gym.weights import ArrayWeight
 from taso_substitutions.verify.instance import Evaluation, Instance, Side
-from taso_substitutions.verify.z3_module import Z3Module, real, without_division
+from taso_substitutions.verify.values import index_bounds
+from taso_substitutions.verify.z3_module import Z3Module, has_division, real, with_comparisons, without_division
 
 RLIMIT = 5_000_000
-"""z3 resource units for one rule: counted work, the same on every machine."""
+"""z3 resource units for one element: counted work, the same on every machine."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +37,7 @@ class BoundedProof:
         solver: name and version.
     """
 
-    shapes: dict[str, tuple[int, ...]]
+    shapes: Mapping[str, tuple[int, ...]]
     elements: int
     by_rewriting: int
     solver: str
@@ -42,36 +46,74 @@ class BoundedProof:
 def prove_bounded(rule: Rule, instance: Instance, rlimit: int = RLIMIT) -> BoundedProof | str:
     """Prove a rule at the shapes of an instance, or say why that failed: a counterexample, or work that ran out.
 
+    Constants whose value the rule asks for, and positions that a Gather reads, are numbers: those of the instance, and
+    0, 1, … in turn.
+
     Args:
         rule: the rule.
         instance: small shapes and attributes that meet its conditions.
         rlimit: z3's resource limit.
     """
+    instance = with_simple_weights(rule, instance)
     xp = Z3Module()
-    arrays = {name: _variables(name, type_.shape or ()) for name, type_ in instance.leaves()}
-    left = Evaluation(Side(instance, left=True), xp, arrays).outputs(rule.lhs)
-    right = Evaluation(Side(instance, left=False), xp, arrays).outputs(rule.rhs)
-    memo: dict[int, Any] = {}
-    sides = [[without_division(real(v), memo) for x in side for v in x.flat] for side in (left, right)]
-    pairs = list(zip(*sides, strict=True))
+    arrays = _leaves(rule, instance)
+    left_side = Side(instance, left=True)
+    right_side = Side(instance, left=False, dtype=left_side.outputs(rule.lhs)[0].dtype)
+    left = Evaluation(left_side, xp, arrays).outputs(rule.lhs)
+    right = Evaluation(right_side, xp, arrays).outputs(rule.rhs)
+    sides = [[real(v) for x in side for v in np.asarray(x, dtype=object).flat] for side in (left, right)]
+    seen: set[int] = set()
+    if any(has_division(v, seen) for side in sides for v in side):
+        memo: dict[int, Any] = {}
+        sides = [[without_division(v, memo) for v in side] for side in sides]
     rewritten = 0
+    for a, b in zip(*sides, strict=True):
+        if a.eq(b) or z3.is_true(z3.simplify(a - b == 0, som=True)):
+            rewritten += 1
+        elif fault := _fault(a, b, rlimit):
+            return fault
+    shapes = {name: array.shape for name, array in arrays.items()}
+    return BoundedProof(shapes, len(sides[0]), rewritten, f"z3 {z3.get_version_string()}")
+
+
+def with_simple_weights(rule: Rule, instance: Instance) -> Instance:
+    """Return an instance whose constants are powers of 2, of which inverses are exact, if conditions allow it."""
+    simple: dict[str, Weight] = {}
+    for name, weight in instance.weights.items():
+        values = weight.array().astype(np.float64)
+        powers = np.sign(values) * 2.0 ** np.floor(np.log2(np.clip(np.abs(values), 0.25, 4)))
+        simple[name] = ArrayWeight(powers.astype(weight.array().dtype), weight.dtype)
+    found = replace(instance, weights=simple)
+    return found if all(holds(c, found.binding()) for c in rule.conditions) else instance
+
+
+def _fault(a: Any, b: Any, rlimit: int) -> str:
+    """Return why two terms aren't shown to be equal; empty where they are."""
     solver = z3.Solver()
     solver.set("rlimit", rlimit)
-    for a, b in pairs:
-        if z3.is_true(z3.simplify(a - b == 0, som=True)):
-            rewritten += 1
-            continue
-        solver.push()
-        solver.add(a != b)
-        answer = solver.check()
-        if answer != z3.unsat:
-            return f"counterexample: {solver.model()}" if answer == z3.sat else f"z3: {solver.reason_unknown()}"
-        solver.pop()
-    shapes = {name: array.shape for name, array in arrays.items()}
-    return BoundedProof(shapes, len(pairs), rewritten, f"z3 {z3.get_version_string()}")
+    memo: dict[int, Any] = {}
+    solver.add(with_comparisons(a, memo) != with_comparisons(b, memo))
+    answer = solver.check()
+    if answer == z3.unsat:
+        return ""
+    return f"counterexample: {solver.model()}" if answer == z3.sat else f"z3: {solver.reason_unknown()}"
 
 
-def _variables(name: str, shape: Sequence[Any]) -> Array:
+def _leaves(rule: Rule, instance: Instance) -> dict[str, Array]:
+    bounds, weights = index_bounds(rule, instance), {k: w.array() for k, w in instance.weights.items()}
+    arrays: dict[str, Array] = {}
+    for name, type_ in instance.leaves():
+        shape = tuple(d for d in type_.shape or () if isinstance(d, int))
+        if name in instance.weights:
+            arrays[name] = weights[name]
+        elif name in bounds:
+            arrays[name] = (np.arange(int(np.prod(shape))) % bounds[name]).reshape(shape)
+        else:
+            arrays[name] = _variables(name, shape)
+    return arrays
+
+
+def _variables(name: str, shape: Sequence[int]) -> Array:
     result = np.empty(tuple(shape), dtype=object)
     for index in np.ndindex(result.shape):
         result[index] = z3.Real(f"{name}{list(index)}")

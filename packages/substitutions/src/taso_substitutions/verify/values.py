@@ -59,7 +59,7 @@ def _number(rng: np.random.Generator, shape: tuple[int, ...], style: str) -> NDA
 
 
 def _draw(rule: Rule, instance: Instance, rng: np.random.Generator, values: Values) -> Arrays:
-    bounds = _index_bounds(rule, instance)
+    bounds = index_bounds(rule, instance)
     arrays: dict[str, NDArray[Any]] = {}
     for name, type_ in instance.leaves():
         dtype, shape = numpy_dtype(type_.dtype), tuple(d for d in type_.shape or () if isinstance(d, int))
@@ -74,7 +74,7 @@ def _draw(rule: Rule, instance: Instance, rng: np.random.Generator, values: Valu
     return arrays
 
 
-def _index_bounds(rule: Rule, instance: Instance) -> dict[str, int]:
+def index_bounds(rule: Rule, instance: Instance) -> dict[str, int]:
     """Return the size of the axis that each tensor of indices points into."""
     side, bounds = Side(instance, left=True), dict[str, int]()
     for call in calls_in(rule.lhs):

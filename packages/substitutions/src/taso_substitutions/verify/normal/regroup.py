@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import gcd
+from math import gcd, prod
 
 from taso_gym.tensor import Dim, exact_div
-from taso_substitutions.verify.normal.axes import UNIT, Axis, UnprovableError, atoms_of, folded, spread
+from taso_substitutions.verify.normal.axes import UNIT, Axis, UnprovableError, atoms_of, folded, is_number, spread
 from taso_substitutions.verify.normal.factors import Coordinate, Index
 from taso_substitutions.verify.normal.index_tensor import IndexTensor, Position
+from taso_substitutions.verify.normal.polynomial import Polynomial
 from taso_substitutions.verify.normal.sizes import Sizes
 
 WHOLE = -1
@@ -42,6 +43,8 @@ def regroup(sizes: Sizes, x: IndexTensor, shape: tuple[Dim, ...]) -> IndexTensor
     Raises:
         UnprovableError: no grouping of the factors gives these sizes.
     """
+    if all(map(is_number, x.axes)) and all(isinstance(d, int) for d in shape):
+        return _renumbered(x, [d for d in shape if isinstance(d, int)])
     waiting = [piece for number, axis in enumerate(x.axes) for piece in _pieces(number, axis)]
     wrong = f"expected a shape of as many elements as {x.shape}, found {shape}"
     groups: list[list[Piece]] = []
@@ -62,6 +65,25 @@ def regroup(sizes: Sizes, x: IndexTensor, shape: tuple[Dim, ...]) -> IndexTensor
         raise UnprovableError(wrong)
     axes = [_axis(group) for group in groups]
     return IndexTensor(sizes, axes, lambda position: x.at(_position(x.axes, groups, position)))
+
+
+def _renumbered(x: IndexTensor, shape: list[int]) -> IndexTensor:
+    """Reshape a tensor whose sizes are all numbers, by the number of each element in row-major order."""
+    sizes = [len(axis) for axis in x.axes]
+    if prod(sizes) != prod(shape):
+        raise UnprovableError(f"expected a shape of as many elements as {x.shape}, found {shape}")
+
+    def at(position: Position) -> Polynomial:
+        number = 0
+        for (segment, _), size in zip(position, shape, strict=True):
+            number = number * size + segment
+        own: list[Coordinate] = []
+        for size in reversed(sizes):
+            own.insert(0, (number % size, ()))
+            number //= size
+        return x.at(tuple(own))
+
+    return IndexTensor(x.sizes, [((),) * size for size in shape], at)
 
 
 def _pieces(number: int, axis: Axis) -> list[Piece]:

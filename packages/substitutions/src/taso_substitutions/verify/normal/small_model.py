@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from taso_substitutions.verify.normal.factors import Term
+from taso_substitutions.verify.normal.factors import Term, variables
 from taso_substitutions.verify.normal.polynomial import Polynomial
 
 
@@ -17,33 +17,26 @@ def bound_of(forms: Iterable[Polynomial]) -> int:
 
     The variables of nested functions count with those of the monomial that they are in.
     """
-    return max((max(_counts(t).values(), default=0) for p in forms for t in p.terms.values()), default=0)
+    return max((_largest(term) for p in forms for term in p.terms.values()), default=0)
 
 
-def _counts(term: Term) -> Counter[str]:
-    own = Counter(size for _, size in term.bound)
+def _largest(term: Term) -> int:
     bound = {name for name, _ in term.bound}
-    free = {v for f in _atoms(term) for v in f if v not in bound}
-    own.update(name.rpartition(":")[2] for name in free if ":" in name)
+    free = {v for f in term.factors for v in variables(f) if v not in bound}
+    counts = _bound(term) + Counter(name.rpartition(":")[2] for name in free if ":" in name)
+    return max(counts.values(), default=0)
+
+
+def _bound(term: Term) -> Counter[str]:
+    """Return how many bound variables range over each size, those of nested functions included."""
+    counts = Counter(size for _, size in term.bound)
     for factor in term.factors:
-        if factor[0] == "f":
-            own.update(_nested(factor[2]))
-    return own
-
-
-def _atoms(term: Term) -> Iterable[set[str]]:
-    """Yield the variables of each factor that is no function."""
-    for factor in term.factors:
-        if factor[0] == "x":
-            yield {i[1] for _, indices in factor[2] for i in indices if i[1]}
-
-
-def _nested(arguments: Iterable[Polynomial]) -> Counter[str]:
-    """Return the largest counts over the monomials of some arguments, added up."""
-    total: Counter[str] = Counter()
-    for p in arguments:
-        largest: Counter[str] = Counter()
-        for term in p.terms.values():
-            largest |= _counts(term)
-        total.update(largest)
-    return total
+        if factor[0] != "f":
+            continue
+        counts.update(factor[1].partition(" over ")[2].split(", ") if " over " in factor[1] else ())
+        for p in factor[2]:
+            inner: Counter[str] = Counter()
+            for nested in p.terms.values():
+                inner |= _bound(nested)
+            counts.update(inner)
+    return counts

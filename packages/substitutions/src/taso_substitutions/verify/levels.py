@@ -1,0 +1,146 @@
+"""What is shown about a rule: the size-generic prover, z3 and the tester, put together to one level."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from math import prod
+from typing import Literal
+
+from taso_gym.rules.conditions import Binding
+from taso_gym.rules.rule import Rule
+from taso_substitutions.verify.analytic import prove_analytic
+from taso_substitutions.verify.bounded import BoundedProof, prove_bounded
+from taso_substitutions.verify.instance import Instance
+from taso_substitutions.verify.normal.factors import WorkExhaustedError
+from taso_substitutions.verify.prover import Proof, UnprovableError, prove
+from taso_substitutions.verify.sampling import sample_instances
+from taso_substitutions.verify.testing import Counterexample, Passed, check_rule
+
+Status = Literal["proved", "bounded", "analytic", "tested"]
+EXAMPLES = 6
+"""Instances whose ranks and attributes the size-generic prover generalises."""
+BOUNDED = 3
+"""Instances that z3 decides where the size-generic prover doesn't."""
+LARGEST = 150
+"""Elements of all inputs that an instance for z3 has at most, if there is one as small."""
+
+
+@dataclass(frozen=True)
+class Symbolic:
+    """What the size-generic prover showed (T1).
+
+    Attributes:
+        digest: hash of the normal forms of all examples.
+        examples: how many instances were generalised.
+        fixed: sizes that are numbers in each of them: kernels, groups, and what index forms need.
+    """
+
+    digest: str
+    examples: int
+    fixed: tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True)
+class Bounded:
+    """What z3 showed (T2).
+
+    Attributes:
+        solver: name and version.
+        shapes: of the variables in each instance.
+        elements: how many elements were compared in all.
+    """
+
+    solver: str
+    shapes: tuple[dict[str, tuple[int, ...]], ...]
+    elements: int
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """All that was shown about a rule.
+
+    Attributes:
+        status: the level.
+        axioms: names of the axioms that the size-generic proof used; what z3 showed uses none.
+        small_model: size from which on equality at that size means equality at all sizes; 0 where it isn't known.
+        symbolic, bounded, tested: the three ways; None where one failed.
+    """
+
+    status: Status
+    axioms: tuple[str, ...]
+    small_model: int
+    symbolic: Symbolic | None
+    bounded: Bounded | None
+    tested: Passed
+
+
+def assess(rule: Rule, *, instances: int = 24, draws: int = 2, seed: int = 0) -> Evidence | Counterexample:
+    """Show a rule as well as can be.
+
+    Args:
+        rule: the rule.
+        instances: how many are sampled for each rule.
+        draws: sets of values for each instance, in each arithmetic.
+        seed: of instances and values.
+
+    Raises:
+        EquivalenceError: it can't be tested.
+    """
+    tested = check_rule(rule, instances=instances, draws=draws, seed=seed)
+    if isinstance(tested, Counterexample):
+        return tested
+    samples = list(sample_instances(rule, instances, seed))
+    examples = [i.binding() for i in samples[:EXAMPLES]]
+    plain = _proofs(prove, rule, examples)
+    small = sorted(samples, key=_smallness)
+    bounded = _bounded(rule, small[: 1 if plain else BOUNDED])
+    proofs = plain or _proofs(prove_analytic, rule, examples)
+    axioms = tuple(sorted({axiom for p in proofs for axiom in p.axioms}))
+    status: Status = "bounded" if bounded else "analytic" if proofs and axioms else "tested"
+    if plain and bounded:
+        status = "proved"
+    return Evidence(status, axioms, _small_model(proofs), _symbolic(proofs), bounded, tested)
+
+
+def _proofs(method: Callable[[Rule, Binding], Proof], rule: Rule, examples: Sequence[Binding]) -> list[Proof]:
+    """Return the proofs of a rule for all examples; none where one of them fails."""
+    proofs: list[Proof] = []
+    for example in examples:
+        try:
+            proof = method(rule, example)
+        except (UnprovableError, WorkExhaustedError):
+            return []
+        if not proof.complete:
+            return []
+        proofs.append(proof)
+    return proofs
+
+
+def _bounded(rule: Rule, instances: Sequence[Instance]) -> Bounded | None:
+    proofs: list[BoundedProof] = []
+    for instance in instances:
+        found = prove_bounded(rule, instance)
+        if isinstance(found, str):
+            return None
+        proofs.append(found)
+    return Bounded(proofs[0].solver, tuple(dict(p.shapes) for p in proofs), sum(p.elements for p in proofs))
+
+
+def _smallness(instance: Instance) -> tuple[bool, bool, int, int]:
+    """Order instances for z3: not too large, and then with few sizes of 1."""
+    shapes = [[d for d in t.shape or () if isinstance(d, int)] for _, t in instance.leaves()]
+    elements = sum(map(prod, shapes))
+    return ([] in shapes, elements > LARGEST, sum(shape.count(1) for shape in shapes), elements)
+
+
+def _small_model(proofs: Sequence[Proof]) -> int:
+    return max((p.small_model for p in proofs), default=0)
+
+
+def _symbolic(proofs: Sequence[Proof]) -> Symbolic | None:
+    if not proofs:
+        return None
+    digest = blake2b(" ".join(p.digest for p in proofs).encode(), digest_size=16).hexdigest()
+    return Symbolic(digest, len(proofs), tuple(p.fixed for p in proofs))
