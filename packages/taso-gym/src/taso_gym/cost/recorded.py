@@ -4,6 +4,7 @@ A table is a gzipped JSON object:
 
     {"format": 1,
      "device": "AMD EPYC …|CPUExecutionProvider|onnxruntime 1.31.1|1 threads",   what it was recorded on
+     "origin": "…",                   whose operators these are
      "block": 16,                     channels in a block of the device's layout NCHWc (0: none)
      "costs": {"0123456789abcdef": [1500000, 1, "Conv Relu"], …}}
 
@@ -57,11 +58,13 @@ class Table:
         device: what it was recorded on.
         block: channels in a block of the device's layout; 0 where there is none.
         costs: hash of a region's description -> entry.
+        origin: whose operators these are, for people.
     """
 
     device: str
     block: int
     costs: Mapping[str, Entry]
+    origin: str = ""
 
     def save(self, path: str | Path) -> None:
         """Write the table, whole or not at all; equal tables give equal files.
@@ -70,7 +73,7 @@ class Table:
             OptionError: the folder doesn't exist or can't be written.
         """
         lines = [f"{json.dumps(key)}: {json.dumps(entry)}" for key, entry in sorted(self.costs.items())]
-        head = {"format": FORMAT, "device": self.device, "block": self.block}
+        head = {"format": FORMAT, "device": self.device, "origin": self.origin, "block": self.block}
         text = json.dumps(head)[:-1] + ', "costs": {\n' + ",\n".join(lines) + "\n}}\n"
         write_bytes(path, gzip.compress(text.encode(), mtime=0))
 
@@ -93,7 +96,7 @@ class Table:
         try:
             rows = cast("dict[str, Sequence[Any]]", fields["costs"])
             costs = {key: Entry(int(row[0]), int(row[1]), str(row[2])) for key, row in rows.items()}
-            return cls(str(fields["device"]), int(fields["block"]), costs)
+            return cls(str(fields["device"]), int(fields["block"]), costs, str(fields.get("origin", "")))
         except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
             raise CostError(f"expected device, block and costs in a table, found {path} without: {error!r}") from error
 
@@ -158,13 +161,16 @@ class RecordedCost(RegionalCost):
         return (region_key(region, self._dims) for region in regions(self, graph))
 
 
-def record(graphs: Iterable[Graph], model: OnnxRuntimeCost, progress: Callable[[int], None] | None = None) -> Table:
+def record(
+    graphs: Iterable[Graph], model: OnnxRuntimeCost, progress: Callable[[int], None] | None = None, origin: str = ""
+) -> Table:
     """Return a table of all regions of some graphs, measured by a model; failed ones are left out.
 
     Args:
         graphs: the graphs.
         model: what measures; its symbols are bound as it says.
         progress: called with the number of regions after each graph.
+        origin: where the graphs are from, for people.
     """
     costs: dict[str, Entry] = {}
     dims = Dims(model.dims)
@@ -176,7 +182,7 @@ def record(graphs: Iterable[Graph], model: OnnxRuntimeCost, progress: Callable[[
                 costs[key] = Entry(model.time_of(nodes), len(nodes), names)
         if progress:
             progress(len(costs))
-    return Table(model.runtime.key, model.layouts.block, costs)
+    return Table(model.runtime.key, model.layouts.block, costs, origin)
 
 
 def regions(model: RegionalCost, graph: Graph) -> Iterable[Region]:
