@@ -29,8 +29,14 @@ def test_a_finished_block_replaces_the_file(tmp_path):
 
 
 def test_a_missing_folder_is_named(tmp_path):
-    with pytest.raises(OptionError, match="expected a folder to write a.txt into, found none at"):
+    with pytest.raises(OptionError, match=r"expected a folder to write a\.txt into, found none at"):
         write_text(tmp_path / "none" / "a.txt", "x")
+
+
+def test_a_folder_of_that_name_is_named(tmp_path):
+    with pytest.raises(OptionError, match="expected the name of a file to write, found the folder"):
+        write_text(tmp_path, "x")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_files_written_beside_the_temporary_one_are_moved_too(tmp_path):

@@ -89,6 +89,29 @@ def test_unknown_option_is_refused(start):
         run(start, "greedy", width=3)
 
 
+@pytest.mark.parametrize(
+    ("name", "options", "message"),
+    [
+        ("greedy:x", {}, "path"),
+        ("policy", {}, "path"),
+        ("taso", {"alpha": 0.9}, "expected an alpha of 1 or more, found 0.9"),
+        ("taso", {"alpha": float("nan")}, "expected an alpha of 1 or more, found nan"),
+        ("beam", {"width": 0}, "expected a width and a patience of 1 or more, found 0 and 10"),
+        ("greedy", {"seed": -1}, "expected a seed of 0 or more, found -1"),
+        ("greedy", {"budget": Budget(float("nan"))}, "expected a budget of 0 or more seconds and steps"),
+        ("greedy", {"budget": Budget(steps=-1)}, "expected a budget of 0 or more seconds and steps"),
+    ],
+)
+def test_option_outside_its_range_is_refused(start, name, options, message):
+    with pytest.raises(OptionError, match=message):
+        run(start, name, **options)
+
+
+def test_checkpoint_without_a_folder_is_refused_before_the_search(start, tmp_path):
+    with pytest.raises(OptionError, match="expected a folder to write search"):
+        run(start, "greedy", checkpoint=tmp_path / "none" / "search.json", on_progress=lambda _: pytest.fail("began"))
+
+
 def test_missing_package_is_named(start, monkeypatch):
     monkeypatch.setitem(SEARCHES, "policy", "taso_agents_that_are_not_there:PolicySearch")
     with pytest.raises(MissingPackageError, match="pip install taso-agents"):

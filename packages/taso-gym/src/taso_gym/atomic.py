@@ -18,11 +18,9 @@ def replacing(path: str | Path) -> Generator[Path]:
     Other files that the block writes into that folder, to which the target may refer by name, are moved first.
 
     Raises:
-        OptionError: the folder doesn't exist or can't be written.
+        OptionError: the folder doesn't exist or can't be written, or a folder has the target's name.
     """
-    target = Path(path)
-    if not target.parent.is_dir():
-        raise OptionError(f"expected a folder to write {target.name} into, found none at {target.parent}")
+    target = check_target(path)
     try:
         folder = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
     except OSError as error:
@@ -33,6 +31,20 @@ def replacing(path: str | Path) -> Generator[Path]:
             file.replace(target.with_name(file.name))
     finally:
         shutil.rmtree(folder)
+
+
+def check_target(path: str | Path) -> Path:
+    """Return the path of a file that is to be written; to be called before work that a wrong path would waste.
+
+    Raises:
+        OptionError: its folder doesn't exist, or it is a folder itself.
+    """
+    target = Path(path)
+    if not target.parent.is_dir():
+        raise OptionError(f"expected a folder to write {target.name} into, found none at {target.parent}")
+    if target.is_dir():
+        raise OptionError(f"expected the name of a file to write, found the folder {target}")
+    return target
 
 
 def write_text(path: str | Path, text: str) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from taso_gym.errors import OptionError
 from taso_gym.rules.state import Match, RewriteState
 from taso_gym.search.searcher import Searcher
 
@@ -15,8 +16,10 @@ class Beam(Searcher):
     """The states of the present depth."""
 
     def __init__(self, start: RewriteState, rng: np.random.Generator, width: int = 8, patience: int = 10) -> None:
-        """Keep ``width`` states a depth; end after ``patience`` depths without a new best."""
+        """Keep ``width`` states a depth; end after ``patience`` depths without a new best; both are 1 or more."""
         super().__init__(start, rng)
+        if min(width, patience) < 1:
+            raise OptionError(f"expected a width and a patience of 1 or more, found {width} and {patience}")
         self.width, self.patience = width, patience
         self._beam = [0]
         self._seen = {start.hash}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import math
 import signal
@@ -16,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from taso_gym.atomic import write_text
+from taso_gym.atomic import check_target, write_text
 from taso_gym.errors import MissingPackageError, OptionError
 from taso_gym.rules.state import Match, RewriteState
 from taso_gym.search.searcher import Searcher
@@ -28,7 +29,7 @@ SEARCHES = {
     "random": "taso_gym.search.walk:RandomWalk",
     "policy": "taso_agents.policy_search:PolicySearch",
 }
-"""Name -> class; ``name:argument`` hands the class its argument (``policy:CHECKPOINT``)."""
+"""Name -> class; ``name:PATH`` hands the class a ``path`` (``policy:CHECKPOINT``)."""
 
 CHECKPOINT_SECONDS = 30.0
 
@@ -92,9 +93,13 @@ def run(
         options: handed to the search (``alpha=1.0``, ``width=16``).
 
     Raises:
-        OptionError: no such search, or options that it doesn't take.
+        OptionError: no such search, options that it doesn't take, or a budget or seed below 0.
     """
     budget = budget or Budget(60.0)
+    if not (budget.seconds >= 0 and budget.steps >= 0):  # also false for nan, with which no search would end
+        raise OptionError(f"expected a budget of 0 or more seconds and steps, found {budget}")
+    if seed < 0:
+        raise OptionError(f"expected a seed of 0 or more, found {seed}")
     searcher = _make(start, search, seed, options)
     keeper = _Checkpoint(checkpoint, start, search, seed, options)
     spent_before = keeper.load(searcher)
@@ -145,11 +150,13 @@ def _make(start: RewriteState, search: str, seed: int, options: dict[str, Any]) 
         kind = getattr(import_module(module), cls)
     except ModuleNotFoundError as error:
         raise MissingPackageError(f"search {name!r} needs {error.name}: pip install taso-agents") from error
-    arguments = (argument,) if argument else ()
+    arguments = {"path": argument, **options} if argument else options
+    rng = np.random.default_rng(seed)
     try:
-        return kind(start, np.random.default_rng(seed), *arguments, **options)
+        inspect.signature(kind).bind(start, rng, **arguments)
     except TypeError as error:
-        raise OptionError(f"search {search!r} doesn't take these options: {error}") from error
+        raise OptionError(f"expected the options of search {search!r}: {error}") from error
+    return kind(start, rng, **arguments)
 
 
 class _Checkpoint:
@@ -158,7 +165,7 @@ class _Checkpoint:
     def __init__(
         self, path: str | Path | None, start: RewriteState, search: str, seed: int, options: dict[str, Any]
     ) -> None:
-        self.path = Path(path) if path else None
+        self.path = check_target(path) if path else None
         self.next = time.monotonic() + CHECKPOINT_SECONDS
         self.identity = {
             "search": search,

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from taso_gym.errors import OptionError
 from taso_gym.rules.state import Match, RewriteState
 from taso_gym.search.searcher import Searcher
 
@@ -32,8 +33,13 @@ class Taso(Searcher):
             rng: not used: this search has no chance in it.
             alpha: 1.05 as in the paper (TASO's Python default is 1.0).
             descend: go down greedily first; False is the published algorithm.
+
+        Raises:
+            OptionError: an alpha below 1, by which even equally good graphs would be left out.
         """
         super().__init__(start, rng)
+        if not alpha >= 1:
+            raise OptionError(f"expected an alpha of 1 or more, found {alpha}")
         self.alpha = alpha
         self._descending = descend
         self._seen = {start.hash}
