@@ -74,6 +74,13 @@ def _play(policy: CandidatePolicy, env: gym.Env, deterministic: bool) -> Episode
     return Episode(len(actions), weighed, start_ps, state_of(env).cost.time_ps, best_ps, tuple(actions), best_length)
 
 
+def best_of(policy: CandidatePolicy, env: gym.Env, episodes: int, seed: int = 0) -> Episode:
+    """Return the cheapest of several episodes: the first without chance, the others drawn."""
+    played = [play_policy(policy, env)]
+    played += [play_policy(policy, env, deterministic=False, seed=seed + i) for i in range(1, episodes)]
+    return min(played, key=lambda episode: episode.best_ps)
+
+
 class Evaluation(NamedTuple):
     """How policies of several seeds do on one network; improvements are in % of the start graph's cost.
 

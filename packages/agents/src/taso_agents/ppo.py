@@ -17,13 +17,15 @@ from taso_agents.imitation import BestEpisode
 from taso_agents.policies import POLICIES, CandidatePolicy
 from taso_agents.recorder import RecordedVecEnv
 from taso_agents.run_callback import Duties, Point, RunCallback
-from taso_agents.run_state import ending_on_interrupt
+from taso_agents.run_state import ending_on_interrupt, torch_threads
 from taso_agents.settings import PPOSettings
 from taso_agents.training_env import Action, make_env, play, sizes_of, state_of
 from taso_gym.errors import OptionError
 from taso_gym.rules.state import RewriteState
 
 NEVER = 10**9
+LAST_LEARNING_RATE = 0.05
+"""Of the first; Stable-Baselines3 counts the steps of an update before it, so the last one would learn nothing at 0."""
 
 
 @dataclass(frozen=True)
@@ -95,7 +97,7 @@ def train(
     best_episode = BestEpisode(env, settings.minibatch)
 
     def imitate(actions: Sequence[Action]) -> None:
-        algorithm.ent_coef = settings.entropy * (1 - algorithm.num_timesteps / settings.steps)
+        algorithm.ent_coef = settings.entropy * max(1 - algorithm.num_timesteps / settings.steps, 0.0)
         best_episode.imitate(policy, actions, settings.imitation, settings.gradient_norm)
 
     def evaluate() -> Episode:
@@ -108,7 +110,7 @@ def train(
     if path and path.exists():
         callback.restore(path)
     left = settings.steps - algorithm.num_timesteps
-    with ending_on_interrupt(callback):
+    with ending_on_interrupt(callback), torch_threads(settings.threads):
         algorithm.learn(left, callback, log_interval=NEVER, reset_num_timesteps=False, use_masking=False)
     policy.load_state_dict(callback.best.weights)
     play(env, venv.archive.actions)
@@ -124,8 +126,8 @@ def make_algorithm(venv: RecordedVecEnv, settings: PPOSettings) -> MaskablePPO:
     return MaskablePPO(
         POLICIES[settings.policy],
         venv,
-        learning_rate=lambda left: settings.learning_rate * left,
-        n_steps=settings.rollout,
+        learning_rate=lambda left: settings.learning_rate * max(left, LAST_LEARNING_RATE),
+        n_steps=min(settings.rollout, -(-settings.steps // settings.environments)),
         batch_size=settings.minibatch,
         n_epochs=settings.epochs,
         gamma=settings.gamma,

@@ -25,6 +25,17 @@ def restore_random_state(state: Mapping[str, Any]) -> None:
     np.random.set_state(("MT19937", state["numpy"].numpy().astype(np.uint32), *state["rest"]))  # noqa: NPY002
 
 
+@contextmanager
+def torch_threads(count: int) -> Generator[None]:
+    """Let torch use so many threads; put its setting back afterwards."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
 class Interruptible(Protocol):
     """A run that ends before its next step once ``interrupted`` is set."""
 

@@ -15,7 +15,7 @@ class PPOSettings:
     """Hyperparameters, with the reason for each value; Andrychowicz et al. 2021 is "What matters in on-policy RL?".
 
     Attributes:
-        steps: environment steps in all.
+        steps: environment steps in all, rounded up to whole rollouts.
         policy: "pointer" or "autoregressive".
         hidden: width of embeddings; 64 costs twice the time and wins nothing on a network of known rules.
         rounds: rounds of message passing; most patterns are at most three edges deep.
@@ -26,7 +26,7 @@ class PPOSettings:
         rollout: steps of each environment between updates.
         minibatch: steps per gradient; larger ones leave the processor's cache.
         epochs: passes over a rollout; `target_kl` ends them earlier.
-        learning_rate: of Adam; falls linearly to 0 (Andrychowicz et al. 2021, §3.5).
+        learning_rate: of Adam; falls linearly to a twentieth (Andrychowicz et al. 2021, §3.5).
         gamma: discount; at 1 the return is the whole improvement, whatever the order of steps.
         gae_lambda: of the advantage estimate (Schulman et al. 2016).
         clip: range of the probability ratio.
@@ -38,6 +38,7 @@ class PPOSettings:
         restarts: part of the episodes that begin on the way to the best graph so far; see `taso_agents.recorder`.
         reward_scale: fixed factor on rewards (which are % of the start graph's cost), so that returns are near 1.
         seed: of networks, sampling and shuffling.
+        threads: of torch; the graphs are small, and several threads wait more than they work on a busy machine.
     """
 
     steps: int = 12_288
@@ -63,6 +64,7 @@ class PPOSettings:
     restarts: float = 0.5
     reward_scale: float = 0.3
     seed: int = 0
+    threads: int = 1
 
     def __post_init__(self) -> None:
         """Refuse values that can't be meant.
@@ -72,6 +74,6 @@ class PPOSettings:
         """
         if self.policy not in POLICY_NAMES:
             raise OptionError(f"expected a policy of {', '.join(POLICY_NAMES)}, found {self.policy!r}")
-        for name in ("steps", "hidden", "rounds", "environments", "rollout", "minibatch", "epochs"):
+        for name in ("steps", "hidden", "rounds", "environments", "rollout", "minibatch", "epochs", "threads"):
             if getattr(self, name) < 1:
                 raise OptionError(f"expected {name} of at least 1, found {getattr(self, name)}")

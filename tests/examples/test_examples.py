@@ -1,0 +1,71 @@
+"""The examples run, on small models and for a few steps."""
+
+import sys
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import onnx
+import onnx.helper as oh
+import pytest
+from onnx import TensorProto, numpy_helper
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+def example(name: str) -> ModuleType:
+    """Import an example by its path."""
+    spec = spec_from_file_location(f"example_{name}", EXAMPLES / f"{name}.py")
+    assert spec and spec.loader
+    module = module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def two_products(tmp_path: Path) -> Path:
+    """A file in which two products share an input, and a network's tail: there is something to gain."""
+    rng = np.random.default_rng(0)
+    weights = {name: rng.normal(size=(64, 64)).astype(np.float32) for name in "abc"}
+    nodes = [
+        oh.make_node("MatMul", ["x", "a"], ["p"]),
+        oh.make_node("MatMul", ["x", "b"], ["q"]),
+        oh.make_node("Relu", ["p"], ["r"]),
+        oh.make_node("Add", ["r", "q"], ["s"]),
+        oh.make_node("MatMul", ["s", "c"], ["y"]),
+    ]
+    shape = [8, 64]
+    graph = oh.make_graph(
+        nodes,
+        "two products",
+        [oh.make_tensor_value_info("x", TensorProto.FLOAT, shape)],
+        [oh.make_tensor_value_info("y", TensorProto.FLOAT, shape)],
+        [numpy_helper.from_array(array, name) for name, array in weights.items()],
+    )
+    path = tmp_path / "model.onnx"
+    onnx.save(oh.make_model(graph, opset_imports=[oh.make_opsetid("", 20)], ir_version=10), path)
+    return path
+
+
+def test_maskable_ppo(
+    two_products: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    module = example("maskable_ppo")
+    monkeypatch.setattr(module, "TASO_SECONDS", 1.0)
+    module.main(str(two_products), steps=64, seed=0, out=tmp_path / "fast.onnx")
+    printed = capsys.readouterr().out
+    for expected in ("original", "greedy", "TASO", "policy", "best seen", "is equal", "in onnxruntime", "speed-up"):
+        assert expected in printed
+    onnx.checker.check_model(tmp_path / "fast.onnx")
+
+
+def test_sb3_ppo() -> None:
+    assert example("sb3_ppo").main(steps=512) > 0
+
+
+def test_cleanrl_style() -> None:
+    module = example("cleanrl_style")
+    args = module.Args(total_timesteps=64, num_envs=2, num_steps=32, num_minibatches=2, update_epochs=1)
+    module.main(args)
