@@ -1,0 +1,51 @@
+"""What the documentation shows works, and every id has its page."""
+
+import inspect
+import re
+from pathlib import Path
+
+import gymnasium as gym
+import onnx
+import pytest
+from example_runs import run
+
+import taso_gym
+from taso_gym.env import TasoGraphEnv
+
+gym.register_envs(taso_gym)
+ROOT = Path(__file__).parents[1]
+IDS = sorted(name for name in gym.registry if name.startswith("TasoGraph-"))
+HINT = "run `make docs`"
+
+
+def code_blocks(heading: str) -> list[str]:
+    """Return the Python of a section of the README."""
+    section = (ROOT / "README.md").read_text(encoding="utf-8").split(f"## {heading}\n")[1].split("\n## ")[0]
+    return re.findall(r"```python\n(.*?)```", section, re.DOTALL)
+
+
+def test_every_id_has_a_page():
+    assert sorted(path.stem for path in (ROOT / "docs/environments").glob("*.md")) == IDS, HINT
+    index = (ROOT / "docs/environments.md").read_text(encoding="utf-8")
+    assert all(f"(environments/{name}.md)" in index for name in IDS), HINT
+
+
+@pytest.mark.parametrize("env_id", IDS)
+def test_a_page_says_what_the_class_says(env_id):
+    _, _, sections = inspect.getdoc(TasoGraphEnv).partition("\n\n")
+    text = (ROOT / f"docs/environments/{env_id}.md").read_text(encoding="utf-8")
+    assert sections in text, HINT
+    headings = ["This environment", "Description", "Action Space", "Observation Space", "Rewards", "Starting State"]
+    headings += ["Episode End", "Arguments", "Info", "Version History"]
+    assert re.findall(r"^## (.*)", text, re.MULTILINE) == headings
+
+
+def test_the_first_lines_of_the_readme_make_an_environment():
+    run("-c", code_blocks("Play the game")[0])
+
+
+def test_the_newcomers_script_trains_something(tmp_path):
+    script = code_blocks("Play the game")[1].replace("learn(2048)", "learn(256)")
+    script = script.replace('"optimised.onnx"', repr(str(tmp_path / "optimised.onnx")))
+    assert "% faster" in run("-c", script)
+    onnx.checker.check_model(tmp_path / "optimised.onnx")
