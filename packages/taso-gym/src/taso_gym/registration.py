@@ -25,9 +25,16 @@ V0: dict[str, Any] = {
 """What version 0 of an id stands for; another value is a deliberate choice of who calls `gymnasium.make`."""
 
 
-def env_id(network: str) -> str:
+V1: dict[str, Any] = {**V0, "cost": "recorded:epyc-zen4-1t"}
+"""Version 1: costs that were measured, the same everywhere."""
+
+RECORDED = ("BERT", "InceptionV3", "ResNet18", "ResNet50", "SqueezeNet1.1")
+"""Networks that the table of version 1 was recorded for."""
+
+
+def env_id(network: str, version: int = 0) -> str:
     """Return the id of a network's environment: ``TasoGraph-BERT-v0``."""
-    return f"TasoGraph-{network}-v0"
+    return f"TasoGraph-{network}-v{version}"
 
 
 GENERATED = 24, {"max_nodes": 96, "max_edges": 160}
@@ -44,8 +51,9 @@ def generated_ids() -> dict[str, dict[str, Any]]:
 def register_all() -> None:
     """Register an id for each built-in network and split, and ``TasoGraph-v0`` for a model of one's own."""
     registry: Any = gym
-    ids = {env_id(name): {**V0, "model": name} for name in NETWORKS} | generated_ids()
-    for name, arguments in {**ids, "TasoGraph-v0": V0}.items():
+    ids = {env_id(name): {**V0, "model": name} for name in NETWORKS}
+    recorded = {env_id(name, 1): {**V1, "model": name} for name in RECORDED}
+    for name, arguments in {**ids, **recorded, **generated_ids(), "TasoGraph-v0": V0}.items():
         if name not in gym.registry:
             registry.register(name, ENTRY_POINT, vector_entry_point=VECTOR_ENTRY_POINT, kwargs=dict(arguments))
 
