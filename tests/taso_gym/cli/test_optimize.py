@@ -9,6 +9,7 @@ import onnxruntime
 import pytest
 import torch
 from command_line import run
+from onnx import TensorProto, helper, numpy_helper
 from torch import nn
 
 
@@ -133,12 +134,59 @@ def test_opset_is_converted_on_request(exported, tmp_path):
     assert {i.version for i in onnx.load(out).opset_import if not i.domain} == {21}
 
 
+@pytest.fixture
+def named_like_markup(tmp_path) -> Path:
+    """A model whose names, and the file's, would be tags in rich's markup."""
+    weights = [numpy_helper.from_array(np.eye(64, dtype=np.float32), name) for name in ("a", "b")]
+    nodes = [helper.make_node("MatMul", ["[/x]", "a"], ["y[/b]"]), helper.make_node("MatMul", ["y[/b]", "b"], ["[/z]"])]
+    x, z = (helper.make_tensor_value_info(n, TensorProto.FLOAT, [64, 64]) for n in ("[/x]", "[/z]"))
+    graph = helper.make_graph(nodes, "g", [x], [z], weights)
+    path = tmp_path / "model[bold].onnx"
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    return path
+
+
+def test_names_that_look_like_markup_are_printed_as_they_are(named_like_markup, tmp_path, capsys):
+    out = tmp_path / "fast[bold].onnx"
+    assert run("optimize", named_like_markup, "-o", out, "--search", "greedy", "--no-measure") == 0
+    said = capsys.readouterr().out
+    assert f"{out} written" in said
+    assert "[/z], y[/b]" in said
+
+
+def test_nothing_found_is_said_without_a_table(tmp_path, capsys):
+    path, out = tmp_path / "relu.onnx", tmp_path / "out.onnx"
+    x, y = (helper.make_tensor_value_info(n, TensorProto.FLOAT, [2]) for n in "xy")
+    onnx.save(helper.make_model(helper.make_graph([helper.make_node("Relu", ["x"], ["y"])], "g", [x], [y])), path)
+    assert run("optimize", path, "-o", out, "--search", "greedy") == 0
+    headline, ending = capsys.readouterr().out.strip().splitlines()
+    assert "0.00 % saved" in headline
+    assert "unchanged: nothing that lowers the cost was found" in ending
+
+
+def test_model_that_onnxruntime_cannot_run_is_written_only_by_force(named_like_markup, tmp_path, capsys):
+    model = onnx.load(named_like_markup)
+    model.graph.node.append(helper.make_node("Unheard", ["[/x]"], ["u"], domain="custom"))
+    model.graph.output.append(helper.make_tensor_value_info("u", TensorProto.FLOAT, [64, 64]))
+    model.opset_import.append(helper.make_opsetid("custom", 1))
+    onnx.save(model, named_like_markup)
+    out = tmp_path / "out.onnx"
+    assert run("optimize", named_like_markup, "-o", out, "--search", "greedy") == 2
+    assert "custom:Unheard" in capsys.readouterr().err
+    assert not out.exists()
+    assert run("optimize", named_like_markup, "-o", out, "--search", "greedy", "--force") == 0
+    assert "not compared" in capsys.readouterr().out
+    assert sorted(n.op_type for n in onnx.load(out).graph.node) == ["MatMul", "Unheard"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (("{missing}", "-o", "{out}"), "missing.onnx"),
         (("{text}", "-o", "{out}"), "text.onnx"),
         (("{model}", "-o", "{folder}/none/out.onnx"), "expected a folder to write out.onnx into"),
+        (("{model}", "-o", "{folder}"), "expected the name of a file to write, found the folder"),
+        (("{model}", "-o", "{out}", "--seed", "-1"), "expected a seed of 0 or more, found -1"),
         (("{model}", "-o", "{out}", "--search", "gredy"), "expected a search of greedy"),
         (("{model}", "-o", "{out}", "--budget", "soon"), "expected a duration such as 60s"),
         (("{model}", "-o", "{out}", "--cost", "magic"), "magic"),

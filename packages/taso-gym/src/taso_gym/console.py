@@ -11,8 +11,8 @@ from rich.console import Console
 
 from taso_gym.errors import OptionError, TasoError
 
-console = Console()
-errors = Console(stderr=True, highlight=False)
+console = Console(markup=False)  # names in models and of files may look like markup
+errors = Console(stderr=True, highlight=False, markup=False)
 
 _UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 
@@ -22,7 +22,7 @@ def run_app(app: Callable[[], object]) -> NoReturn:
     try:
         app()
     except TasoError as error:
-        errors.print(f"error: {error}", style="red", markup=False, soft_wrap=True)
+        errors.print(f"error: {error}", style="red", soft_wrap=True)
         sys.exit(2)
     except KeyboardInterrupt:
         errors.print("interrupted")
@@ -30,6 +30,11 @@ def run_app(app: Callable[[], object]) -> NoReturn:
     except BrokenPipeError:
         sys.exit(0)
     sys.exit(0)
+
+
+def say(text: str) -> None:
+    """Print a line as it is, however long: a path that is broken in two can't be copied."""
+    console.print(text, soft_wrap=True)
 
 
 def seconds(text: str) -> float:

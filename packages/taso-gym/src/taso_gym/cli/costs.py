@@ -8,18 +8,19 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich.markup import escape
 from rich.progress import Progress as Bar
 from rich.table import Table
 
 from taso_gym import cost as costs
 from taso_gym import onnx_io
-from taso_gym.console import console, dimensions
+from taso_gym.atomic import check_target
+from taso_gym.console import console, dimensions, say
 from taso_gym.cost.calibrate import calibrate as compare
 from taso_gym.cost.onnxruntime import OnnxRuntimeCost
 from taso_gym.cost.recorded import record as record_table
 from taso_gym.cost.variants import neighbourhood, random_variants
 from taso_gym.cost_model import Cost
-from taso_gym.errors import OptionError
 from taso_gym.graph import Graph
 from taso_gym.ops import OPERATORS
 from taso_gym.rules.ruleset import RuleSet
@@ -49,7 +50,7 @@ def profile(
         peak_gflops, peak_gbs = peaks(measured)
         rows = sorted(_rows(graph, measured), key=lambda row: -row[1].time_ps)
     total = sum(cost.time_ps for _, cost in rows) or 1
-    console.print(f"peak: {peak_gflops:.0f} GFLOP/s (MatMul), {peak_gbs:.0f} GB/s (Add), {threads} threads")
+    say(f"peak: {peak_gflops:.0f} GFLOP/s (MatMul), {peak_gbs:.0f} GB/s (Add), {threads} threads")
     table = Table("operator", "ms", "share", "GFLOP/s", "GB/s", "of peak", title=f"{total / 1e9:.3f} ms")
     for name, cost in rows[:ROWS]:
         gflops, gbs = (1e3 * n / max(cost.time_ps, 1) for n in (cost.flops, cost.bytes_moved))
@@ -58,7 +59,7 @@ def profile(
         table.add_row(name, f"{cost.time_ms:.4f}", share, f"{gflops:.1f}", f"{gbs:.1f}", f"{reached:.0%}")
     console.print(table)
     if len(rows) > ROWS:
-        console.print(f"and {len(rows) - ROWS} more, {sum(c.time_ps for _, c in rows[ROWS:]) / total:.1%} of the time")
+        say(f"and {len(rows) - ROWS} more, {sum(c.time_ps for _, c in rows[ROWS:]) / total:.1%} of the time")
 
 
 def calibrate(
@@ -87,7 +88,7 @@ def calibrate(
             sessions=sessions,
             rounds=rounds,
         )
-    console.print(f"{judged.name} over {len(chosen)} variants: {found}", markup=False)
+    say(f"{judged.name} over {len(chosen)} variants: {found}")
 
 
 def record(
@@ -101,15 +102,14 @@ def record(
     cache: Cache = None,
 ) -> None:
     """Record a table of costs on this machine, for ``--cost recorded:FILE`` anywhere."""
-    if not output.parent.is_dir():
-        raise OptionError(f"expected a folder to write {output.name} into, found none at {output.parent}")
+    check_target(output)
     graphs = [onnx_io.load(path, dims=dimensions(dim or [])) for path in models]
     with _measuring("recording") as progress:
         measured = _model("cpu", graphs[0], threads, cache, progress)
         rules = RuleSet.load()
         found = record_table((g for graph in graphs for g in neighbourhood(graph, rules, walks)), measured)
     found.save(output)
-    console.print(f"{output}: {len(found.costs)} operators and fused groups on {found.device}")
+    say(f"{output}: {len(found.costs)} operators and fused groups on {found.device}")
 
 
 def peaks(model: OnnxRuntimeCost) -> tuple[float, float]:
@@ -142,6 +142,6 @@ def _measuring(what: str) -> Generator[Any]:
     with console.status(what) as status:
 
         def show(text: object) -> None:
-            status.update(f"{what} {str(text)[:100]}")
+            status.update(escape(f"{what} {str(text)[:100]}"))
 
         yield show

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from taso_gym.console import console
+from taso_gym.console import console, say
 from taso_gym.models import NETWORKS, PARAMETERS
 from taso_gym.rules.ruleset import RuleSet
 
@@ -16,8 +16,8 @@ def rules(rule_set: Annotated[str, typer.Argument(help="Name or path of a rule s
     """List the rules of a set in their order, with the class of their numerics."""
     found = RuleSet.load(rule_set, numerics="fast")
     for index, rule in enumerate(found):
-        console.print(f"{index:4d}  {rule.numerics:<11} {rule.name}", markup=False, highlight=False)
-    console.print(f"{len(found)} rules, digest {found.digest}")
+        say(f"{index:4d}  {rule.numerics:<11} {rule.name}")
+    say(f"{len(found)} rules, digest {found.digest}")
 
 
 def networks() -> None:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from taso_gym.console import console, dimensions
+from taso_gym.console import console, dimensions, say
 from taso_gym.cost.measure import measure as latency
 from taso_gym.errors import OptionError
 
@@ -37,4 +37,4 @@ def measure(
         table.add_row(name, f"{found.time_ms(name):.3f}", ratio)
     console.print(table)
     if found.unstable:
-        console.print(f"the machine was busy: halves of the rounds differ by over 2 % for {', '.join(found.unstable)}")
+        say(f"the machine was busy: halves of the rounds differ by over 2 % for {', '.join(found.unstable)}")

@@ -11,8 +11,8 @@ from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from taso_gym import onnx_io
-from taso_gym.atomic import replacing
-from taso_gym.console import console, dimensions, seconds
+from taso_gym.atomic import check_target, replacing
+from taso_gym.console import console, dimensions, say, seconds
 from taso_gym.cost import bind_dims
 from taso_gym.cost.measure import measure
 from taso_gym.cost.measurement import MIN_GAIN, Measurement
@@ -55,18 +55,17 @@ def optimize(
         bool, typer.Option("--no-measure", help="Write the cheapest graph without timing it.")
     ] = False,
     force: Annotated[
-        bool, typer.Option("--force", help="Write the file even if it isn't equal or isn't faster.")
+        bool, typer.Option("--force", help="Write the file even if it isn't equal, can't be compared or isn't faster.")
     ] = False,
 ) -> None:
     """Make an ONNX model faster with substitutions that keep its meaning.
 
     The result is compared with the original on random inputs and timed against it before it is written: a file that
-    isn't equal is never written, and where nothing is gained the original is copied unchanged.
+    isn't equal is not written, and where nothing is gained the original is copied unchanged.
     """
     if numerics not in get_args(Numerics):
         raise OptionError(f"expected --numerics exact, reassociate or fast, found {numerics!r}")
-    if not output.parent.is_dir():
-        raise OptionError(f"expected a folder to write {output.name} into, found none at {output.parent}")
+    check_target(output)
     limit = Budget(steps=steps) if steps else Budget(seconds(budget))
     graph = _read(model, dimensions(dim or []), opset, strict_dims)
     options: dict[str, Any] = {} if alpha is None else {"alpha": alpha}
@@ -90,7 +89,9 @@ def optimize(
             checkpoint=checkpoint,
             **options,
         )
-    console.print(summary(result, cost))
+    say(headline(result, cost))
+    if result.applied:
+        console.print(summary(result))
     _finish(model, output, result, threads=threads, timed=not no_measure, force=force)
 
 
@@ -103,13 +104,13 @@ def _read(model: Path, dims: dict[str, int], opset: int | None, strict: bool) ->
         raise OptionError(f"expected --dim for each dynamic dimension of {model}, found none for {', '.join(unbound)}")
     if unbound:
         sizes = ", ".join(f"{name}={bound[name]}" for name in unbound)
-        console.print(f"costed at {sizes}; --dim sets other sizes, and the file stays open to all")
+        say(f"costed at {sizes}; --dim sets other sizes, and the file stays open to all")
     return graph
 
 
 def _with_opset(model: Path, dims: dict[str, int], opset: int) -> Graph:
     graph = onnx_io.from_model(converted(model, opset), model.parent)
-    console.print(f"converted to opset {opset}")
+    say(f"converted to opset {opset}")
     return onnx_io.with_dims(graph, dims)
 
 
@@ -121,17 +122,33 @@ def _finish(model: Path, output: Path, result: Result, *, threads: int, timed: b
     try:
         with replacing(output) as temporary:
             onnx_io.save(result.graph, temporary)
-            report = compare(model, temporary)
-            console.print(report)
-            if not report.ok and not force:
-                raise EquivalenceError(f"{report.verdict}; nothing was written to {output}")
-            found = _timed(model, temporary, threads) if timed else None
+            ran = _compare(model, temporary, force=force)
+            found = _timed(model, temporary, threads) if timed and ran else None
             if found and not found.gain(RESULT) and not force:
                 raise _NotFaster
     except _NotFaster:
         _keep(model, output, f"a gain below {100 * MIN_GAIN:g} % counts as none")
     else:
-        console.print(f"{output} written: {found.speedup(RESULT) if found else 'not timed'}")
+        say(f"{output} written: {found.speedup(RESULT) if found else 'not timed'}")
+
+
+def _compare(model: Path, result: Path, *, force: bool) -> bool:
+    """Compare the file as given and the result, print how far they differ, and return whether they could be run.
+
+    Raises:
+        EquivalenceError: they differ or can't be compared, and nothing forces us.
+    """
+    try:
+        report = compare(model, result)
+    except EquivalenceError as error:  # onnxruntime can't run the model, for a custom operator perhaps
+        if not force:
+            raise EquivalenceError(f"{error}; nothing was written") from error
+        say(f"not compared: {error}")
+        return False
+    console.print(report)
+    if not report.ok and not force:
+        raise EquivalenceError(f"{report.verdict}; nothing was written")
+    return True
 
 
 class _NotFaster(Exception):  # noqa: N818 - a reason to write nothing, not an error
@@ -140,7 +157,7 @@ class _NotFaster(Exception):  # noqa: N818 - a reason to write nothing, not an e
 
 def _keep(model: Path, output: Path, reason: str) -> None:
     onnx_io.copy(model, output)
-    console.print(f"{output} is {model} unchanged: {reason}")
+    say(f"{output} is {model} unchanged: {reason}")
 
 
 def _timed(model: Path, result: Path, threads: int) -> Measurement:
@@ -153,31 +170,33 @@ def _timed(model: Path, result: Path, threads: int) -> Measurement:
             progress=lambda done, total: bar.update(task, best=f"round {done} of {total}"),
         )
     for name in (ORIGINAL, RESULT):
-        console.print(f"{name}: {found.time_ms(name):.3f} ms in onnxruntime, {found.estimator}")
+        say(f"{name}: {found.time_ms(name):.3f} ms in onnxruntime, {found.estimator}")
     if found.unstable:
-        console.print("the machine was busy: halves of the measurement differ by over 2 %")
+        say("the machine was busy: halves of the measurement differ by over 2 %")
     return found
 
 
 def _progress() -> Bar:
     columns = (
         SpinnerColumn(),
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         TextColumn("{task.fields[best]}"),
         TimeElapsedColumn(),
     )
     return Bar(*columns, console=console, transient=True)
 
 
-def summary(result: Result, cost: str) -> Table:
+def headline(result: Result, cost: str) -> str:
+    """Return a line that says what the search saved by the cost model, and how it ended."""
+    before, after, search = result.before.time_ms, result.after.time_ms, result.search
+    ending = "interrupted" if search.interrupted else "exhausted" if search.exhausted else "out of budget"
+    change = f"{before:.4f} ms → {after:.4f} ms, {result.improvement_percent:.2f} % saved"
+    return f"{cost}: {change}; {search.explored} rewrites weighed in {search.seconds:.1f} s, {ending}"
+
+
+def summary(result: Result) -> Table:
     """Return a table of what was applied, how often, where first, and what it changed by the cost model."""
-    before, after = result.before.time_ms, result.after.time_ms
-    ending = "interrupted" if result.search.interrupted else "exhausted" if result.search.exhausted else "out of budget"
-    table = Table(
-        title=f"{cost}: {before:.4f} ms → {after:.4f} ms ({-result.improvement_percent:+.2f} %), "
-        f"{result.search.explored} rewrites weighed in {result.search.seconds:.1f} s, {ending}",
-        title_justify="left",
-    )
+    table = Table()
     table.add_column("rule")
     table.add_column("times", justify="right")
     table.add_column("change, ms", justify="right")

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from taso_gym import onnx_io
-from taso_gym.console import console
+from taso_gym.console import say
 from taso_gym.replay import Replay
 
 
@@ -22,6 +22,6 @@ def replay(
     found = Replay.load(file)
     state = found.validate(model, rules)
     before, after = found.start_ps / 1e9, state.cost.time_ms
-    console.print(f"{len(found.moves)} rewrites, {before:.4g} ms to {after:.4g} ms by {found.source.cost}: all agree")
+    say(f"{len(found.moves)} rewrites, {before:.4g} ms to {after:.4g} ms by {found.source.cost}: all agree")
     if output is not None:
         onnx_io.save(state.graph, output)
