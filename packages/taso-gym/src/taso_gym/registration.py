@@ -25,16 +25,24 @@ V0: dict[str, Any] = {
 """What version 0 of an id stands for; another value is a deliberate choice of who calls `gymnasium.make`."""
 
 
-V1: dict[str, Any] = {**V0, "cost": "recorded:epyc-zen4-1t"}
-"""Version 1: costs that were measured, the same everywhere."""
+MEASURED: dict[str, Any] = {**V0, "cost": "recorded:epyc-zen4-1t"}
+"""The same with costs that were measured, and are the same everywhere.
+
+These aren't called version 1: Gymnasium would then warn at every version 0 that it is out of date, which it isn't.
+"""
 
 RECORDED = ("BERT", "InceptionV3", "ResNet18", "ResNet50", "SqueezeNet1.1")
-"""Networks that the table of version 1 was recorded for."""
+"""Networks that the table of measured costs was recorded for."""
 
 
-def env_id(network: str, version: int = 0) -> str:
+def env_id(network: str) -> str:
     """Return the id of a network's environment: ``TasoGraph-BERT-v0``."""
-    return f"TasoGraph-{network}-v{version}"
+    return f"TasoGraph-{network}-v0"
+
+
+def recorded_ids() -> dict[str, dict[str, Any]]:
+    """Return an id for each network with recorded costs: ``TasoGraphRecorded-BERT-v0``."""
+    return {f"TasoGraphRecorded-{name}-v0": {**MEASURED, "model": name} for name in RECORDED}
 
 
 GENERATED = 24, {"max_nodes": 96, "max_edges": 160}
@@ -52,8 +60,7 @@ def register_all() -> None:
     """Register an id for each built-in network and split, and ``TasoGraph-v0`` for a model of one's own."""
     registry: Any = gym
     ids = {env_id(name): {**V0, "model": name} for name in NETWORKS}
-    recorded = {env_id(name, 1): {**V1, "model": name} for name in RECORDED}
-    for name, arguments in {**ids, **recorded, **generated_ids(), "TasoGraph-v0": V0}.items():
+    for name, arguments in {**ids, **recorded_ids(), **generated_ids(), "TasoGraph-v0": V0}.items():
         if name not in gym.registry:
             registry.register(name, ENTRY_POINT, vector_entry_point=VECTOR_ENTRY_POINT, kwargs=dict(arguments))
 
