@@ -221,9 +221,10 @@ class Graph:
         return order
 
     def canonical_digest(self) -> str:
-        """Return a hash of what the graph computes and how, that survives save and load and other processes.
+        """Return a hash of what the graph computes and how, that is the same in other processes.
 
-        A Merkle hash from the named inputs and the weights' digests through the signatures to the outputs.
+        A Merkle hash from the named inputs and the weights' digests through the signatures to the outputs. It survives
+        save and load unless saving changes weights: those of built-in networks are drawn, constant operators folded.
         """
         digests = {v: self._leaf_digest(v, leaf) for v, leaf in self.leaves.items()}
         for node_id in self.topological_order():

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from taso_gym import cost as costs
 from taso_gym import onnx_io
-from taso_gym.cost_model import Cost
+from taso_gym.cost_model import Cost, CostModel
 from taso_gym.equivalence import Report, validate
 from taso_gym.graph import Graph
 from taso_gym.rules.rule import Numerics
@@ -73,7 +73,7 @@ def optimize(
     model: Graph | str | Path,
     search: str = "taso",
     rules: str | Path | RuleSet = "default",
-    cost: str = "roofline",
+    cost: str | CostModel = "roofline",
     budget: float | Budget = 60.0,
     *,
     seed: int = 0,
@@ -90,10 +90,10 @@ def optimize(
         model: a graph, or the path of an ONNX file.
         search: a row of `taso_gym.search.SEARCHES`.
         rules: name or path of a rule set, or the set itself.
-        cost: a row of `taso_gym.cost.COST_MODELS`.
+        cost: a row of `taso_gym.cost.COST_MODELS`, or a cost model itself.
         budget: seconds, or a `Budget`.
         seed: of the search.
-        dims: values of the file's symbolic dimensions for costing; they enter neither graph nor file.
+        dims: values of symbolic dimensions for a cost model given by name; they don't enter the file.
         numerics: the loosest class of rules to use.
         portable: leave out rules with operators beyond the ONNX standard.
         on_progress: called after every step of the search.
@@ -104,9 +104,12 @@ def optimize(
         TasoError: the model, the rules or an option are not what they have to be.
     """
     graph = model if isinstance(model, Graph) else onnx_io.load(model)
+    if dims:
+        graph = onnx_io.with_dims(graph, {**graph.info.dims, **dims})
     if not isinstance(rules, RuleSet):
         rules = RuleSet.load(rules, portable=portable, numerics=numerics)
-    start = RewriteState(graph, rules, costs.load(cost, dims=costs.bind_dims(graph, dims), start=graph))
+    judge = costs.load(cost, dims=costs.bind_dims(graph), start=graph) if isinstance(cost, str) else cost
+    start = RewriteState(graph, rules, judge)
     spend = budget if isinstance(budget, Budget) else Budget(budget)
     found = run(start, search, spend, seed, on_progress=on_progress, checkpoint=checkpoint, **options)
     applied = tuple(replayed(start, found.path))

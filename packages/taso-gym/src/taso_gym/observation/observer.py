@@ -51,12 +51,6 @@ class Observer:
         self._candidates.patch(self.state.matches, child.matches, self._graph.row_of)
         self.state = child
 
-    def jump(self, state: RewriteState) -> None:
-        """Go to any state of the same start graph and rules, laying it out anew."""
-        self._graph = GraphRows(state.graph, self._features, self.layout.max_nodes, self.layout.max_edges)
-        self._candidates = CandidateRows(self.layout, state.matches, self._graph.row_of)
-        self.state, self._shared = state, False
-
     @property
     def counts(self) -> NDArray[np.int32]:
         """Legal locations of each rule and of NO-OP, (N + 1,); don't write to it."""
