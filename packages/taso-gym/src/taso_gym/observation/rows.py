@@ -18,7 +18,7 @@ class GraphRows:
     Attributes:
         row_of: row of each operator and graph input, by id.
         node_kinds: (max_nodes,) number in ``features.nodes``.
-        edge_ends: (max_edges, 2) rows of producer and consumer.
+        edge_ends: (max_edges, 2) rows of producer and consumer, in the smallest type that holds them.
         edge_kinds: (max_edges,) number in ``features.edges``.
     """
 
@@ -36,7 +36,7 @@ class GraphRows:
         self.row_of: dict[int, int] = {}
         self.node_kinds = np.zeros(max_nodes, np.int32)
         self.edge_kinds = np.zeros(max_edges, np.int32)
-        self.edge_ends = np.zeros((max_edges, 2), np.int32)
+        self.edge_ends = np.zeros((max_edges, 2), np.min_scalar_type(-max_nodes))
         order = graph.topological_order()
         self._add_nodes(
             [producer_of(v) for v in graph.info.inputs] + [i for i in order if not graph.nodes[i].sig.const]

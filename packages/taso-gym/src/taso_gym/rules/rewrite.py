@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from sys import getsizeof
 from typing import Generic, NamedTuple, TypeVar
 
 from taso_gym.graph import HASH_MODULUS, OUTPUT_BITS, OUTPUT_MASK, Graph, Leaf, Node, node_hash, producer_of, value_of
@@ -255,7 +256,19 @@ def _is_pure(node: Node) -> bool:
 
 def rewrite(graph: Graph, site: Site) -> Rewriting:
     """Rewrite on copies of the maps; `Rewriting.finish` gives the graph."""
-    return Rewriting(graph, graph.nodes.copy(), graph.uses.copy()).run(site)
+    return Rewriting(graph, graph.nodes.copy(), _copy(graph.uses)).run(site)
+
+
+ROOMY_BYTES = 55
+"""Bytes per entry from which on a dictionary fits into a table of half the size; a full one takes 27."""
+
+
+def _copy(uses: dict[int, tuple[int, ...]]) -> dict[int, tuple[int, ...]]:
+    """Return a copy, now and then without the room that entries which came and went have left.
+
+    A copied dictionary keeps the size of its table, which doubles after some rewrites; packing costs ten copies.
+    """
+    return {**uses} if getsizeof(uses) > ROOMY_BYTES * len(uses) > 0 else uses.copy()
 
 
 def predict(graph: Graph, site: Site) -> Rewriting:
