@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import sys
 import warnings
 from pathlib import Path
 
@@ -11,6 +12,8 @@ import torch
 from command_line import run
 from onnx import TensorProto, helper, numpy_helper
 from torch import nn
+
+from taso_gym.errors import CostError
 
 
 class Net(nn.Module):
@@ -121,6 +124,20 @@ def test_dynamic_dimensions_stay_open(dynamic, tmp_path, capsys):
         x = np.random.default_rng(0).standard_normal(shape, dtype=np.float32)
         before, after = (s.run(None, {"x": x})[0] for s in sessions)
         np.testing.assert_allclose(after, before, rtol=0, atol=1e-5 * np.abs(before).max())
+
+
+def test_result_is_timed_at_the_sizes_that_were_costed(dynamic, tmp_path, monkeypatch):
+    seen = []
+
+    def note(models, *, dims, **_):
+        seen.append(dims)
+        raise CostError("enough")
+
+    module = sys.modules["taso_gym.cli.optimize"]  # in the package, the name is the command's
+    monkeypatch.setattr(module, "measure", note)
+    arguments = ("--search", "greedy", "--steps", "300", "--dim", "time=7")
+    assert run("optimize", dynamic, "-o", tmp_path / "fast.onnx", *arguments) == 2
+    assert seen == [{"batch": 1, "time": 7}]
 
 
 def test_open_dimensions_are_refused_on_request(dynamic, tmp_path, capsys):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, cast, get_args
 
@@ -123,7 +124,7 @@ def _finish(model: Path, output: Path, result: Result, *, threads: int, timed: b
         with replacing(output) as temporary:
             onnx_io.save(result.graph, temporary)
             ran = _compare(model, temporary, force=force)
-            found = _timed(model, temporary, threads) if timed and ran else None
+            found = _timed(model, temporary, threads, bind_dims(result.original)) if timed and ran else None
             if found and not found.gain(RESULT) and not force:
                 raise _NotFaster
     except _NotFaster:
@@ -160,13 +161,14 @@ def _keep(model: Path, output: Path, reason: str) -> None:
     say(f"{output} is {model} unchanged: {reason}")
 
 
-def _timed(model: Path, result: Path, threads: int) -> Measurement:
-    """Measure the file as given and the result side by side, and print both."""
+def _timed(model: Path, result: Path, threads: int, dims: Mapping[str, int]) -> Measurement:
+    """Measure the file as given and the result side by side, at the sizes that were costed, and print both."""
     with _progress() as bar:
         task = bar.add_task("measuring", best="")
         found = measure(
             {ORIGINAL: model, RESULT: result},
             threads=threads,
+            dims=dims,
             progress=lambda done, total: bar.update(task, best=f"round {done} of {total}"),
         )
     for name in (ORIGINAL, RESULT):
