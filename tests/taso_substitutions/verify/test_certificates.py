@@ -3,9 +3,9 @@ from pathlib import Path
 
 import pytest
 
-from taso_gym.errors import EquivalenceError
+from taso_gym.errors import EquivalenceError, RuleError
 from taso_gym.rules.ruleset import RuleSet, rule_digest
-from taso_substitutions.verify import certify
+from taso_substitutions.verify import certify, recheck
 from taso_substitutions.verify.certificates import stated_error
 
 TRUE = "f [exact any]: Neg(Neg(x)) => x\ng: MatMul(x, MatMul(y, z)) <=> MatMul(MatMul(x, y), z) if rank(y) == 2\n"
@@ -23,12 +23,12 @@ def test_a_row_for_each_direction_that_the_rule_set_reads(tmp_path: Path) -> Non
     rules = RuleSet.load(path)
     assert [row["rule"] for row in rows] == [rule_digest(rule) for rule in rules]
     assert [row["name"] for row in rows] == ["f", "g", "g.reverse"]
-    assert rules.certificates == dict.fromkeys(["f", "g", "g.reverse"], "tested")
+    assert rules.certificates == dict.fromkeys(["f", "g", "g.reverse"], "proved")
 
 
 def test_a_row_says_how_it_was_tested(tmp_path: Path) -> None:
     row = json.loads(certify(write(tmp_path, TRUE), instances=4, draws=3, seed=7).read_text().splitlines()[0])
-    assert (row["status"], row["numerics"], row["error"]) == ("tested", "exact", 0.0)
+    assert (row["status"], row["numerics"], row["error"]) == ("proved", "exact", 0.0)
     assert {k: row["t3"][k] for k in ("method", "p", "tests", "seed")} == {
         "method": "field",
         "p": 2**31 - 1,
@@ -60,3 +60,42 @@ def test_a_false_rule_is_refused_with_its_counterexample_and_nothing_is_written(
 @pytest.mark.parametrize(("error", "stated"), [(0.0, 0.0), (3e-17, 1e-15), (1e-15, 1e-15), (2e-14, 1e-13)])
 def test_errors_are_stated_as_powers_of_ten(error: float, stated: float) -> None:
     assert stated_error(error) == pytest.approx(stated)
+
+
+def test_certificates_that_hold_are_rechecked_without_a_difference(tmp_path: Path) -> None:
+    path = write(tmp_path, TRUE + "s [fast]: Tanh(x) => Sub(Mul(Sigmoid(Mul(x, 2)), 2), 1)\n")
+    certify(path, instances=4)
+    assert recheck(path) == []
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "difference"),
+    [
+        ('"status": "proved"', '"status": "analytic"', 'status "analytic", found "proved"'),
+        ('"digest": "', '"digest": "0', "f: expected t1"),
+        ('"elements": ', '"elements": 1', "f: expected t2"),
+        ('"small_model": 1', '"small_model": 0', "small_model 0, found 1"),
+        ('"axioms": []', '"axioms": ["max"]', 'axioms ["max"], found []'),
+        ('"tests": 16', '"tests": 32', "f: expected t3"),
+        ('"rule": "', '"rule": "0', "f: expected a certificate, found none"),
+    ],
+)
+def test_a_tampered_certificate_is_found(tmp_path: Path, old: str, new: str, difference: str) -> None:
+    path = write(tmp_path, TRUE)
+    sidecar = certify(path, instances=4)
+    text = sidecar.read_text()
+    assert old in text
+    sidecar.write_text(text.replace(old, new, 1))
+    assert difference in "\n".join(recheck(path))
+
+
+def test_a_certificate_that_cannot_be_read_is_one_clear_error(tmp_path: Path) -> None:
+    path = write(tmp_path, TRUE)
+    certify(path, instances=4).write_text("[]\n")
+    with pytest.raises(RuleError, match="expected a certificate as a JSON object"):
+        recheck(path)
+
+
+def test_rechecking_a_file_without_certificates_is_one_clear_error(tmp_path: Path) -> None:
+    with pytest.raises(RuleError, match="expected certificates in"):
+        recheck(write(tmp_path, TRUE))

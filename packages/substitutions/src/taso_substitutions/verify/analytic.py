@@ -58,7 +58,7 @@ def prove_analytic(rule: Rule, example: Binding) -> Proof:
     try:
         return prove(rule, example, module({}))
     except UnprovableError:
-        asked = sorted(last[0].asked)
+        asked = sorted(last[0].asked) if last else []
         if not 1 <= len(asked) <= MAX_CASES:
             raise
     proofs = [

@@ -73,7 +73,7 @@ def certificate(evidence: Evidence) -> Row:
     tested = evidence.tested
     dims = {"ranks": list(tested.ranks), "sizes": list(tested.sizes)}
     t3 = {"method": tested.method, "p": tested.prime, "tests": tested.tests, "seed": tested.seed, "dims": dims}
-    t3["instances"] = tested.instances
+    t3 |= {"instances": tested.instances, "draws": evidence.draws}
     return {
         "rule": rule_digest(tested.rule),
         "name": tested.rule.name,
@@ -118,11 +118,8 @@ def recheck(path: str | Path) -> list[str]:
 def _differences(rule: Rule, row: Mapping[str, Any]) -> list[str]:
     try:
         t3 = row["t3"]
-        instances = int(t3["instances"])
-        fields = int(t3["tests"]) // instances
-        draws = fields // 2 if t3["method"] == "field" else fields
-        found = assess(rule, instances=instances, draws=draws, seed=int(t3["seed"]))
-    except (KeyError, TypeError, ValueError, ZeroDivisionError) as error:
+        found = assess(rule, instances=int(t3["instances"]), draws=int(t3["draws"]), seed=int(t3["seed"]))
+    except (KeyError, TypeError, ValueError) as error:
         return [f"{rule.name}: expected a certificate with a test, found {row.get('t3')!r} ({error})"]
     if isinstance(found, Counterexample):
         return [str(found)]

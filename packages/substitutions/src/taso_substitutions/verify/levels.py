@@ -66,6 +66,7 @@ class Evidence:
         axioms: names of the axioms that the size-generic proof used; what z3 showed uses none.
         small_model: size from which on equality at that size means equality at all sizes; 0 where it isn't known.
         symbolic, bounded, tested: the three ways; None where one failed.
+        draws: sets of values that each instance was tested with.
     """
 
     status: Status
@@ -74,6 +75,7 @@ class Evidence:
     symbolic: Symbolic | None
     bounded: Bounded | None
     tested: Passed
+    draws: int
 
 
 def assess(rule: Rule, *, instances: int = 24, draws: int = 2, seed: int = 0) -> Evidence | Counterexample:
@@ -101,7 +103,7 @@ def assess(rule: Rule, *, instances: int = 24, draws: int = 2, seed: int = 0) ->
     status: Status = "bounded" if bounded else "analytic" if proofs and axioms else "tested"
     if plain and bounded:
         status = "proved"
-    return Evidence(status, axioms, _small_model(proofs), _symbolic(proofs), bounded, tested)
+    return Evidence(status, axioms, _small_model(proofs), _symbolic(proofs), bounded, tested, draws)
 
 
 def _proofs(method: Callable[[Rule, Binding], Proof], rule: Rule, examples: Sequence[Binding]) -> list[Proof]:

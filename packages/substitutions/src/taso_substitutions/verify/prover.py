@@ -13,10 +13,12 @@ from hashlib import blake2b
 from itertools import product
 from typing import Any
 
+from taso_gym.errors import TypeInferenceError
 from taso_gym.rules.conditions import Binding, evaluate, truth
 from taso_gym.rules.functions import Operand, Undefined
 from taso_gym.rules.rule import Expr, Rule
 from taso_gym.tensor import Dim, Poly
+from taso_substitutions.verify.instance import Instance, Side
 from taso_substitutions.verify.normal.axes import UNIT, UnprovableError
 from taso_substitutions.verify.normal.evaluation import Evaluator, calls_of
 from taso_substitutions.verify.normal.index_module import IndexModule
@@ -78,6 +80,7 @@ def prove(rule: Rule, example: Binding, module: Callable[[Sizes], IndexModule] =
         UnprovableError: the sides differ, or have no index form.
         WorkExhaustedError: the normal forms are too large.
     """
+    _check_types(rule, example)
     sizes = Sizes()
     for _ in range(MAX_ROUNDS):
         try:
@@ -87,6 +90,18 @@ def prove(rule: Rule, example: Binding, module: Callable[[Sizes], IndexModule] =
         except UnprovableError as error:
             _fix_or_raise(sizes, error)
     raise UnprovableError(f"expected a typing within {MAX_ROUNDS} refinements, found none")
+
+
+def _check_types(rule: Rule, example: Binding) -> None:
+    """Refuse a rule whose right side isn't well-typed for the example: index forms are laxer than types."""
+    tensors = {k: o.type if isinstance(o, Operand) else tuple(t.type for t in o) for k, o in example.tensors.items()}
+    weights = {k: o.weight for k, o in example.tensors.items() if isinstance(o, Operand) and o.weight is not None}
+    instance = Instance(tensors, example.attrs, weights, "scalar", example.opset)
+    dtype = next((t.dtype for _, t in instance.leaves()), "float")
+    try:
+        Side(instance, left=False, dtype=dtype).outputs(rule.rhs)
+    except (TypeInferenceError, KeyError, IndexError) as error:
+        raise UnprovableError(f"expected a right side that is well-typed, found {error}") from error
 
 
 def _fix_or_raise(sizes: Sizes, error: UnprovableError) -> None:

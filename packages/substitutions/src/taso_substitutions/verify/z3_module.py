@@ -28,7 +28,7 @@ class Terms(np.ndarray[Any, Any]):
 
     def __getitem__(self, index: Any) -> Any:
         """Return an array, of one element where all axes are indexed."""
-        found = super().__getitem__(index)
+        found: Any = super().__getitem__(index)
         return found if isinstance(found, np.ndarray) else _each(real, found)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
@@ -46,14 +46,18 @@ class Z3Module(NumpyModule):
 
     def constant(self, value: float | int, like: Array) -> Array:
         """Return a number; infinities are variables that `extreme` drops."""
-        return _each(lambda _: real(value), 0)
+        return _each(real, value)
 
     def function(self, name: str, x: Array) -> Array:
         """Apply an uninterpreted function; the absolute value is exact."""
         if name == "abs":
-            return _each(lambda v: z3.If(v >= 0, v, -v), x)
+            return _each(_absolute, x)
         f = z3.Function(name, REAL, REAL)
-        return _each(lambda v: f(tidy(v)), x)
+
+        def apply(term: Any) -> Any:
+            return f(tidy(term))
+
+        return _each(apply, x)
 
     def logaddexp(self, a: Array, b: Array) -> Array:
         """log(e**a + e**b)."""
@@ -84,8 +88,9 @@ class Z3Module(NumpyModule):
         if name in ("sum", "prod") or not axes:
             return _each(real, super().reduce(name, x, axes, keepdims))
         kept = [a for a in range(x.ndim) if a not in axes]
-        last = np.transpose(x, [*kept, *axes]).reshape([x.shape[a] for a in kept] + [-1])
-        result = self.extreme(name, [last[..., i] for i in range(last.shape[-1])])
+        count = math.prod(x.shape[a] for a in axes)
+        last = np.transpose(x, [*kept, *axes]).reshape([x.shape[a] for a in kept] + [count])
+        result = self.extreme(name, [last[..., i] for i in range(count)])
         return np.expand_dims(result, tuple(axes)) if keepdims else result
 
     def matmul(self, a: Array, b: Array) -> Array:
@@ -98,11 +103,11 @@ class Z3Module(NumpyModule):
 
     def equal(self, a: Array, b: Array) -> Array:
         """1 where equal, else 0."""
-        return _each(lambda u, v: z3.If(u == v, real(1), real(0)), a, b)
+        return _each(_equal, a, b)
 
     def less(self, a: Array, b: Array) -> Array:
         """1 where a < b, else 0."""
-        return _each(lambda u, v: z3.If(u < v, real(1), real(0)), a, b)
+        return _each(_less, a, b)
 
     def logical_and(self, a: Array, b: Array) -> Array:
         """Product of truths."""
@@ -118,7 +123,7 @@ class Z3Module(NumpyModule):
 
     def where(self, condition: Array, a: Array, b: Array) -> Array:
         """Choose by truth."""
-        return _each(lambda c, u, v: z3.If(c == 1, u, v), condition, a, b)
+        return _each(_choose, condition, a, b)
 
     def cast(self, x: Array, dtype: str) -> Array:
         """Uninterpreted: a conversion may round."""
@@ -152,6 +157,30 @@ def _fraction(value: float) -> Fraction:
 def tidy(term: Any) -> Any:
     """Return a term as a sum of monomials, where z3's rewriter can bring it to that."""
     return z3.simplify(real(term), som=True)
+
+
+def _absolute(a: Any) -> Any:
+    return z3.If(a >= 0, a, -a)
+
+
+def _equal(a: Any, b: Any) -> Any:
+    return z3.If(a == b, real(1), real(0))
+
+
+def _less(a: Any, b: Any) -> Any:
+    return z3.If(a < b, real(1), real(0))
+
+
+def _choose(condition: Any, a: Any, b: Any) -> Any:
+    return z3.If(condition == 1, a, b)
+
+
+def _greater(a: Any, b: Any) -> Any:
+    return z3.If(b > a, b, a)
+
+
+def _smaller(a: Any, b: Any) -> Any:
+    return z3.If(b < a, b, a)
 
 
 def _each(f: Callable[..., Any], *arrays: Any) -> Array:
@@ -195,9 +224,9 @@ def with_comparisons(term: Any, memo: dict[int, Any]) -> Any:
         args = [with_comparisons(arg, memo) for arg in term.children()]
         name = term.decl().name()
         if name.startswith("max#"):
-            memo[key] = fold(lambda a, b: z3.If(b > a, b, a), args)
+            memo[key] = fold(_greater, args)
         elif name.startswith("min#"):
-            memo[key] = fold(lambda a, b: z3.If(b < a, b, a), args)
+            memo[key] = fold(_smaller, args)
         else:
             memo[key] = term.decl()(*args) if args else term
     return memo[key]
@@ -220,7 +249,7 @@ def without_division(term: Any, memo: dict[int, Any]) -> Any:
 
 def inverse(term: Any) -> Any:
     """Return 1 / a term."""
-    if z3.is_rational_value(term) and cast(Any, term).as_fraction() != 0:
+    if z3.is_rational_value(term) and term.as_fraction() != 0:
         return z3.simplify(1 / term)
     if z3.is_mul(term):
         return fold(lambda a, b: a * b, map(inverse, term.children()))

@@ -120,7 +120,7 @@ class Evaluator:
         binding = self.binding()
         try:
             if expr.kind == "/":
-                a, b = (evaluate(arg, binding) for arg in expr.args)
+                a, b = [evaluate(arg, binding) for arg in expr.args]
                 if all(isinstance(v, int | Poly) for v in (a, b)) or isinstance(b, Poly):
                     return self.xp.constant(a, None) / self.xp.constant(b, None)
             return evaluate(expr, binding)

@@ -66,7 +66,7 @@ class IndexModule(ArrayModule):
         """Refuse: there are no numbers here."""
         raise UnprovableError("expected no step that needs numbers")
 
-    def constant(self, value: float | int, like: Any) -> IndexTensor:
+    def constant(self, value: Any, like: Any) -> IndexTensor:
         """Return a number, a size or a scalar; infinities are opaque."""
         return IndexTensor(self.sizes, (), lambda _: ONE).lift(value)
 

@@ -45,6 +45,16 @@ def regroup(sizes: Sizes, x: IndexTensor, shape: tuple[Dim, ...]) -> IndexTensor
     """
     if all(map(is_number, x.axes)) and all(isinstance(d, int) for d in shape):
         return _renumbered(x, [d for d in shape if isinstance(d, int)])
+    try:
+        return _grouped(sizes, x, shape)
+    except UnprovableError as error:
+        if sizes.phase != "left":
+            raise
+        atoms = atoms_of([*x.axes, *map(sizes.axis_of, shape)])
+        raise UnprovableError(str(error), [*error.atoms, *atoms]) from error
+
+
+def _grouped(sizes: Sizes, x: IndexTensor, shape: tuple[Dim, ...]) -> IndexTensor:
     waiting = [piece for number, axis in enumerate(x.axes) for piece in _pieces(number, axis)]
     wrong = f"expected a shape of as many elements as {x.shape}, found {shape}"
     groups: list[list[Piece]] = []

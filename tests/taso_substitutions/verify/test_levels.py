@@ -1,0 +1,42 @@
+import pytest
+
+from taso_gym.rules.notation import parse_rules
+from taso_substitutions.verify.levels import Evidence, assess
+from taso_substitutions.verify.testing import Counterexample
+
+
+def level(text: str) -> Evidence:
+    (rule,) = parse_rules(f"rule {text}")
+    found = assess(rule, instances=8, draws=1)
+    assert isinstance(found, Evidence), str(found)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("text", "status"),
+    [
+        (": MatMul(x, MatMul(y, z)) => MatMul(MatMul(x, y), z) if rank(y) == 2", "proved"),
+        (": Gather(Add(x, y), i, axis=0) => Add(Gather(x, i, axis=0), Gather(y, i, axis=0)) if shape(x) == shape(y)",
+         "proved"),
+        (": Relu(Mul(x, c)) => Mul(Relu(x), c) if const(c) and value(c) >= 0", "bounded"),
+        (": Relu(MaxPool(x, **k)) => MaxPool(Relu(x), **k) if max(k.dilations) == 1", "bounded"),
+        (" [fast]: Exp(Add(x, y)) => Mul(Exp(x), Exp(y))", "analytic"),
+        (" [fast]: Mul(x, Tanh(Softplus(x))) => Mul(x, Tanh(Softplus(Clip(x, max=40))))", "tested"),
+    ],
+)  # fmt: skip
+def test_a_rule_has_the_highest_level_that_was_shown(text: str, status: str) -> None:
+    assert level(text).status == status
+
+
+def test_what_was_proved_says_how() -> None:
+    found = level(": Sub(x, x) => Mul(x, 0)")
+    assert (found.axioms, found.symbolic is None, found.bounded is None) == ((), False, False)
+
+
+def test_repeated_products_of_a_square_matrix_need_larger_models() -> None:
+    assert level(": MatMul(MatMul(x, x), x) => MatMul(x, MatMul(x, x)) if rank(x) == 2").small_model == 4
+
+
+def test_a_false_rule_has_a_counterexample() -> None:
+    (rule,) = parse_rules("rule: Relu(Mul(x, c)) => Mul(Relu(x), c) if const(c)")
+    assert isinstance(assess(rule, instances=8, draws=2), Counterexample)
