@@ -27,8 +27,6 @@ def run_app(app: Callable[[], object]) -> NoReturn:
     except KeyboardInterrupt:
         errors.print("interrupted")
         sys.exit(130)
-    except BrokenPipeError:
-        sys.exit(0)
     sys.exit(0)
 
 
