@@ -1,6 +1,8 @@
 """Weights that stay in files: mapped, never copied, and never from outside the model's folder."""
 
 import pickle
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -10,10 +12,12 @@ from model_texts import graph_of, parsed, run, weight_values
 from onnx import TensorProto
 
 from taso_gym import onnx_io
+from taso_gym.builder import GraphBuilder
 from taso_gym.errors import ModelError
 from taso_gym.graph import Graph
 from taso_gym.onnx_io import from_model, load, save, to_model
-from taso_gym.weights import ArrayWeight, MappedWeight
+from taso_gym.tensor import TensorType
+from taso_gym.weights import ArrayWeight, GeneratedWeight, MappedWeight
 
 TEXT = "g (float[200] x) => (y) { a = MatMul(x, w)\n y = Add(a, b) }"
 WEIGHTS = {"w": np.arange(40000, dtype=np.float32).reshape(200, 200) / 1e4, "b": np.ones(200, np.float32)}
@@ -162,3 +166,40 @@ def test_what_is_computed_from_mapped_weights_is_right(tmp_path: Path) -> None:
 def test_a_graph_without_external_data_stays_one_file(tmp_path: Path) -> None:
     save(graph_of(TEXT, **WEIGHTS), tmp_path / "model.onnx")
     assert [p.name for p in tmp_path.iterdir()] == ["model.onnx"]
+
+
+PEAK = """
+import sys
+from pathlib import Path
+from taso_gym.onnx_io import load, save
+from taso_gym.rules.ruleset import RuleSet
+from taso_gym.rules.state import RewriteState
+
+def peak():
+    return int(Path("/proc/self/status").read_text().split("VmHWM:")[1].split()[0]) * 1024
+
+before = peak()
+state = RewriteState(load(sys.argv[1]), RuleSet.load("default"))
+for _ in range(5):
+    state = state.apply(next(m for matches in state.matches for m in matches))
+save(state.graph, sys.argv[2])
+print(peak() - before)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs Linux to say how much memory was used")
+def test_loading_rewriting_and_saving_copy_no_weights(tmp_path: Path) -> None:
+    """Far below the 2.5 times its size that loading and optimising a model may take."""
+    builder = GraphBuilder({"": 20})
+    x = builder.input("x", TensorType("float", (1, 2048)))
+    for i in range(16):
+        weight = GeneratedWeight(0, f"w{i}", "float", (2048, 2048))
+        x = builder.add(
+            "Relu", builder.add("MatMul", x, builder.weight(f"w{i}", TensorType("float", weight.shape), weight))
+        )
+    builder.output("y", x)
+    save(builder.build(), tmp_path / "model.onnx")
+    command = [sys.executable, "-c", PEAK, str(tmp_path / "model.onnx"), str(tmp_path / "saved.onnx")]
+    used = int(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    assert used < 0.4 * (tmp_path / "model.onnx").stat().st_size

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import mmap
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b, sha256
@@ -15,11 +17,14 @@ from onnx import helper
 from taso_gym.errors import ModelError
 from taso_gym.tensor import TensorType, dtype_name, numpy_dtype
 
+PIECE_BYTES = 1 << 24
 
-def content_digest(dtype: str, shape: tuple[int, ...], data: bytes | memoryview) -> str:
+
+def content_digest(dtype: str, shape: tuple[int, ...], pieces: Iterable[bytes | memoryview]) -> str:
     """Return the hash of a tensor's element type, shape and content."""
     hasher = sha256(f"{dtype}{list(shape)}".encode())  # twice as fast as BLAKE2 where the processor knows it
-    hasher.update(data)
+    for piece in pieces:
+        hasher.update(piece)
     return hasher.hexdigest()[:32]
 
 
@@ -39,9 +44,9 @@ class ArrayWeight:
     @cached_property
     def _digest(self) -> str:
         if self.dtype == "string":
-            return content_digest(self.dtype, self.shape, repr(self._values.tolist()).encode())
+            return content_digest(self.dtype, self.shape, [repr(self._values.tolist()).encode()])
         data = np.ascontiguousarray(self._values)  # which makes a list of a scalar
-        return content_digest(self.dtype, self.shape, data.reshape(-1).view(np.uint8).data)
+        return content_digest(self.dtype, self.shape, [data.reshape(-1).view(np.uint8).data])
 
     @cached_property
     def splat(self) -> float | None:
@@ -54,7 +59,10 @@ class ArrayWeight:
 
 
 class MappedFile:
-    """A file whose bytes are mapped into memory when something reads them; pickled, it is only a path."""
+    """A file whose bytes are mapped into memory when something reads them; pickled, it is only a path.
+
+    Once mapped, it is the file that it was, whatever takes its place in the folder.
+    """
 
     def __init__(self, path: Path) -> None:
         """Remember a file by its path, size and time of change."""
@@ -70,18 +78,36 @@ class MappedFile:
         """The bytes, read-only.
 
         Raises:
-            ModelError: the file is gone or isn't the one it was.
+            ModelError: the file is gone, isn't the one it was, or can't be read.
         """
+        return np.frombuffer(self._map, np.uint8) if self.size_bytes else np.zeros(0, np.uint8)
+
+    @cached_property
+    def _map(self) -> mmap.mmap:
         if _stamp(self.path) != self._stamp:
             raise ModelError(f"expected {self.path} as it was when it was loaded, found it changed")
         try:
-            return np.memmap(self.path, np.uint8, "r") if self.size_bytes else np.zeros(0, np.uint8)
+            with self.path.open("rb") as file:
+                return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         except OSError as error:
             raise ModelError(f"expected a file that can be read at {self.path}: {error.strerror}") from error
 
+    def pieces(self, offset: int, size: int) -> Iterator[memoryview]:
+        """Yield a part of the file from front to back, each piece to be used before the next; no memory stays in use.
+
+        Raises:
+            ModelError: the file is gone, isn't the one it was, or can't be read.
+        """
+        for start in range(offset, offset + size, PIECE_BYTES):
+            end = min(start + PIECE_BYTES, offset + size)
+            yield self.data[start:end].data
+            page = start - start % mmap.PAGESIZE
+            if hasattr(self._map, "madvise"):  # not on Windows
+                self._map.madvise(mmap.MADV_DONTNEED, page, end - page)
+
     def __getstate__(self) -> dict[str, Any]:
         """Leave the mapping out."""
-        return {k: v for k, v in self.__dict__.items() if k != "data"}
+        return {k: v for k, v in self.__dict__.items() if k not in ("data", "_map")}
 
 
 def _stamp(path: Path) -> tuple[int, int]:
@@ -106,12 +132,16 @@ class MappedWeight:
 
     @cached_property
     def _digest(self) -> str:
-        return content_digest(self.dtype, self.shape, self.array().reshape(-1).view(np.uint8).data)
+        return content_digest(self.dtype, self.shape, self.pieces())
 
     @cached_property
     def splat(self) -> float | None:
         """The value that every element has, or None."""
         return splat_of(self.array())
+
+    def pieces(self) -> Iterator[memoryview]:
+        """Yield the data from front to back; see `MappedFile.pieces`."""
+        return self.file.pieces(self.offset, TensorType(self.dtype, self.shape).size_bytes)
 
     def array(self) -> NDArray[Any]:
         """Return the value, a view of the mapped file."""

@@ -10,8 +10,7 @@ from onnx import TensorProto, numpy_helper
 
 from taso_gym.graph import Weight
 from taso_gym.tensor import TensorType, dtype_code, itemsize_bits
-
-PIECE_BYTES = 1 << 24
+from taso_gym.weights import PIECE_BYTES, MappedWeight
 
 
 def type_of(weight: Weight) -> TensorType:
@@ -36,6 +35,9 @@ class Initializer:
     def pieces(self) -> Iterator[memoryview]:
         """Yield the data as a file holds them, without a copy where elements are whole bytes."""
         if not self.size_bytes:
+            return
+        if isinstance(self.weight, MappedWeight):
+            yield from self.weight.pieces()
             return
         array = self.weight.array()
         if itemsize_bits(self.weight.dtype) < 8:
