@@ -115,13 +115,15 @@ class Measured:
 
     def step(self, previous: RewriteState, state: RewriteState, end: bool) -> float:  # noqa: ARG002
         """Return what was saved since the last measurement, in % of the start's latency, if it is time to measure."""
+        from taso_gym.cost.dims import bind_dims
         from taso_gym.cost.measure import measure
 
         assert self._start is not None
         self._steps += 1
         if (self._steps % self._every and not end) or state.hash == self._hash:
             return 0.0
-        found = measure({"start": self._start.graph, "now": state.graph}, sessions=1, **self._settings)
+        dims = bind_dims(self._start.graph)
+        found = measure({"start": self._start.graph, "now": state.graph}, dims=dims, sessions=1, **self._settings)
         before, self._relative, self._hash = self._relative, found.time_ms("now") / found.time_ms("start"), state.hash
         return 100 * (before - self._relative)
 
