@@ -65,6 +65,13 @@ def test_the_error_is_relative_to_the_largest_magnitude() -> None:
     assert math.isinf(compare(F32([1]), F32([np.nan])).relative)
 
 
+def test_a_comparison_of_nothing_finite_says_so() -> None:
+    model = parsed("g (float[2] x) => (y) { y = Mul(x, w) }", w=F32(np.nan))
+    report = validate(model, model)
+    assert report.ok
+    assert "nothing finite" in str(report)
+
+
 def test_inputs_are_drawn_for_what_they_are() -> None:
     text = """g (int64[N, S] ids, int64[N, S] mask, int64[N] unbounded, bool[N] flag, float[N, 3, H, H] image,
                string[N] s) => (y, z, u, f, i, t) {

@@ -3,10 +3,11 @@
 from pathlib import Path
 
 import pytest
-from backend_models import LIGHT, Tally, round_trips
+from backend_models import LIGHT, Tally, rewritten_trips, round_trips
 
 from taso_gym.equivalence import validate
 from taso_gym.onnx_io import from_model, load, save, to_model
+from taso_gym.rules.ruleset import RuleSet
 
 SAMPLE_STRIDE = 13
 
@@ -29,6 +30,13 @@ def test_the_backend_suite() -> None:
     tally = round_trips()
     assert tally.models > 2000
     expect_all(tally)
+
+
+@pytest.mark.parametrize("stride", [37, pytest.param(1, marks=[pytest.mark.slow, pytest.mark.timeout(1800)])])
+def test_rewritten_models_give_what_they_gave(stride: int) -> None:
+    tally = rewritten_trips(RuleSet.load("default"), stride)
+    expect_all(tally)
+    assert tally.changed > 0.1 * tally.models
 
 
 @pytest.mark.parametrize("path", LIGHT, ids=lambda path: path.stem)

@@ -29,7 +29,7 @@ class Difference(NamedTuple):
             that is 0); infinite where the two can't be compared or differ in what isn't finite.
         absolute: largest absolute error.
         tolerance: the largest relative error that counts as rounding.
-        note: what is wrong, where a number doesn't say it.
+        note: what is wrong, or weak about the comparison, where a number doesn't say it.
     """
 
     relative: float
@@ -75,7 +75,7 @@ def compare_floats(a: NDArray[np.float64], b: NDArray[np.float64], tolerance: fl
         return _incomparable(f"{count} elements are finite in one only" if count else "infinities or NaN differ")
     scale = float(np.abs(a[finite]).max(initial=0.0))
     error = float(np.abs(a[finite] - b[finite]).max(initial=0.0))
-    return Difference(error / (scale or 1.0), error, tolerance)
+    return Difference(error / (scale or 1.0), error, tolerance, "" if finite.any() or not a.size else "nothing finite")
 
 
 def _compare_exactly(a: NDArray[Any], b: NDArray[Any]) -> Difference:

@@ -84,7 +84,7 @@ class Report:
         for o in self.outputs:
             known = o.reference and not any(map(math.isnan, o.reference))
             reference = "{:.1e} / {:.1e}".format(*o.reference) if known and o.reference else ""
-            mark = "ok" if o.difference.ok else "rounding" if o.is_rounding else "differs"
+            mark = "rounding" if o.is_rounding else "differs" if not o.ok else o.difference.note or "ok"
             tolerance = f"{o.difference.tolerance:g}" if o.difference.tolerance else "exact"
             table.add_row(o.name, f"{o.difference.relative:.1e}", tolerance, reference, mark)
         yield table
