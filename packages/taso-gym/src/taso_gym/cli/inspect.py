@@ -8,15 +8,22 @@ import typer
 from rich.table import Table
 
 from taso_gym.console import console, say
+from taso_gym.errors import OptionError
 from taso_gym.models import NETWORKS, PARAMETERS
+from taso_gym.rules.rule import NUMERICS
 from taso_gym.rules.ruleset import RuleSet
 
 
-def rules(rule_set: Annotated[str, typer.Argument(help="Name or path of a rule set.")] = "default") -> None:
-    """List the rules of a set in their order, with the class of their numerics."""
-    found = RuleSet.load(rule_set, numerics="fast")
+def rules(
+    rule_set: Annotated[str, typer.Argument(help="Name or path of a rule set.")] = "default",
+    numerics: Annotated[str, typer.Option(help="Loosest rules to list: exact, reassociate, fast.")] = "reassociate",
+) -> None:
+    """List the rules of a set in their order, with the class of their numerics and how they were shown."""
+    if numerics not in NUMERICS:
+        raise OptionError(f"expected --numerics {', '.join(NUMERICS)}, found {numerics!r}")
+    found = RuleSet.load(rule_set, numerics=numerics)
     for index, rule in enumerate(found):
-        say(f"{index:4d}  {rule.numerics:<11} {rule.name}")
+        say(f"{index:4d}  {rule.numerics:<11}  {found.certificates.get(rule.name, 'not shown'):<9}  {rule.name}")
     say(f"{len(found)} rules, digest {found.digest}")
 
 
