@@ -16,7 +16,7 @@ from taso_substitutions.verify.facts import calls_in
 from taso_substitutions.verify.normal.factors import WorkExhaustedError
 from taso_substitutions.verify.prover import UnprovableError, prove
 from taso_substitutions.verify.sampling import sample_instances
-from taso_substitutions.verify.testing import Trial
+from taso_substitutions.verify.testing import Counterexample, Trial
 
 RULES = list(RuleSet.load("default", numerics="fast"))
 FAMILIES = (
@@ -100,7 +100,8 @@ def run(count: int, seed: int) -> tuple[int, int]:
             instance = next(iter(sample_instances(rule, 1, seed, least=1)))
             trial = Trial(rule, instance, np.random.default_rng(seed))
             fault = trial.type_fault()
-            holds = fault is None and trial.agrees_in_field(1)
+            fault = fault or (None if trial.agrees_in_field(1) else trial.error(1))
+            holds = not isinstance(fault, Counterexample)
         except TasoError:  # a mutant that isn't well formed at all
             continue
         if proved(rule, instance):

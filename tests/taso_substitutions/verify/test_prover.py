@@ -1,3 +1,4 @@
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -7,6 +8,7 @@ from taso_gym.rules.functions import Operand
 from taso_gym.rules.notation import parse_rules
 from taso_gym.tensor import TensorType
 from taso_substitutions.verify.analytic import prove_analytic
+from taso_substitutions.verify.normal.analytic import AXIOMS
 from taso_substitutions.verify.prover import Proof, UnprovableError, prove
 
 PLAIN = {"pads": (1, 1, 1, 1), "strides": (1, 1), "dilations": (1, 1), "group": 1}
@@ -164,3 +166,8 @@ FALSE_ANALYTIC = [
 def test_axioms_prove_no_false_identity(text: str) -> None:
     with pytest.raises(UnprovableError):
         shown(text, prove_analytic, x=(2, 3), c=(2, 3))
+
+
+def test_the_documentation_states_every_axiom() -> None:
+    text = (Path(__file__).parents[3] / "docs" / "proofs.md").read_text(encoding="utf-8")
+    assert [name for name in AXIOMS if f"| {name} |" not in text] == []
