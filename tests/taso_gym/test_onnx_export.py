@@ -31,7 +31,10 @@ def with_everything() -> onnx.ModelProto:
     model.graph.value_info.append(helper.make_tensor_value_info("nothing", TensorProto.FLOAT, [1]))
     annotation = model.graph.quantization_annotation.add(tensor_name="y")
     annotation.quant_parameter_tensor_names.add(key="SCALE_TENSOR", value="scale")
-    model.training_info.add().algorithm.CopyFrom(helper.make_graph([], "none", [], []))
+    training = model.training_info.add()
+    training.algorithm.CopyFrom(helper.make_graph([helper.make_node("Neg", ["rate"], ["r"])], "none", [], []))
+    training.update_binding.add(key="scale", value="r")
+    model.graph.initializer.append(numpy_helper.from_array(np.float32(0.1), "rate"))
     return model
 
 
@@ -45,6 +48,13 @@ def test_all_that_a_file_says_besides_its_nodes_is_kept() -> None:
         saved.graph.ClearField(field)
         model.graph.ClearField(field)
     assert saved == model
+
+
+def test_shapes_that_outputs_lack_are_filled_in() -> None:
+    model = parsed("g (float[N, 3] x) => (float y) { y = Relu(x) }")
+    model.graph.output[0].type.tensor_type.ClearField("shape")
+    dims = to_model(from_model(model)).graph.output[0].type.tensor_type.shape.dim
+    assert [d.dim_param or d.dim_value for d in dims] == ["N", 3]
 
 
 def test_value_infos_of_values_that_stay_are_kept() -> None:

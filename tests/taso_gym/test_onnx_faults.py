@@ -150,6 +150,7 @@ FAULTS: list[tuple[str, Callable[[ModelProto], object], str]] = [
      "graph output 'y': expected int64 as declared, found float"),
     ("y = Relu(x)", lambda m: m.graph.output[0].CopyFrom(helper.make_tensor_sequence_value_info("y", FLOAT, None)),
      "expected sequence_type as declared"),
+    ("y = Add(x, w)", lambda m: tensor(m, data_type=FLOAT, dims=[1], segment=TensorProto.Segment()), "a segment"),
     ("y = Constant()", lambda m: None, "expected one value in Constant 'y', found 0"),
     ("y = Constant <value = float {1.0}, value_int = 2>()", lambda m: None, "found 2"),
     ("y = Constant <other = 2>()", lambda m: None, "found the attribute 'other'"),

@@ -101,12 +101,27 @@ def test_the_meaning_of_old_opsets_is_kept_in_opaque_nodes() -> None:
     assert op_names(graph_of(text, opset=13)) == ["Softmax"]
 
 
-def test_training_is_left_alone() -> None:
-    text = "g (float[2, 3] x) => (y) { y, a, b = BatchNormalization <training_mode = 1>(x, s, s, s, s) }"
-    graph = graph_of(text, s=np.ones(3, np.float32))
-    (node,) = (n for _, n in graph.operators())
-    assert isinstance(node.sig.op, OpaqueOperator)
-    assert not node.sig.op.pure
+@pytest.mark.parametrize(
+    ("node", "opset", "trains"),
+    [
+        ("y, a, b = BatchNormalization <training_mode = 1>(x, s, s, s, s)", 20, True),
+        ("y, a, b, c, d = BatchNormalization(x, s, s, s, s)", 9, True),
+        ("y = BatchNormalization <consumed_inputs = [0, 0, 0, 1, 1]>(x, s, s, s, s)", 1, True),
+        ("y = BatchNormalization <consumed_inputs = [0, 0, 0, 1, 1], is_test = 1>(x, s, s, s, s)", 1, False),
+        ("y = Dropout(x)", 6, True),
+        ("y, m = Dropout <is_test = 1>(x)", 6, False),
+        ("y, m = Dropout(x)", 10, False),
+        ("y, m = Dropout(x, , s)", 13, True),
+        ("y, m = Dropout(x, , no)", 13, False),
+    ],
+)
+def test_training_is_left_alone(node: str, opset: int, trains: bool) -> None:
+    text = f"g (float[2, 3] x) => (y{', m' if ' m' in node else ''}) {{ {node} }}"
+    s = np.array(True) if "Dropout" in node else np.ones(3, np.float32)
+    model = parsed(text, opset=opset, s=s, no=np.array(False))
+    (node_,) = (n for _, n in from_model(model).operators())
+    assert isinstance(node_.sig.op, OpaqueOperator)
+    assert node_.sig.op.pure is not trains
 
 
 def test_shapes_over_symbols_become_attributes() -> None:
@@ -220,6 +235,58 @@ def test_a_large_constant_of_shape_takes_no_memory_and_stays_what_it_is() -> Non
     saved = to_model(graph)
     assert sorted(n.op_type for n in saved.graph.node) == ["ConstantOfShape", "MatMul"]
     assert from_model(saved) == graph
+
+
+def test_sparse_constants() -> None:
+    values = helper.make_tensor("", TensorProto.FLOAT, [1], [3.0])
+    sparse = helper.make_sparse_tensor(values, numpy_helper.from_array(np.array([1])), [4])
+    model = parsed("g () => (y) { y = Constant() }")
+    model.graph.node[0].attribute.append(helper.make_attribute("sparse_value", sparse))
+    graph = from_model(model)
+    assert weight_values(graph)["y"].tolist() == [0, 3, 0, 0]
+    assert from_model(to_model(graph)) == graph
+
+
+@pytest.mark.parametrize(
+    ("nodes", "left"),
+    [
+        ("r = Range(zero, five, two)\n y = Add(x, r)", ["Add"]),
+        ("n = NonZero(shape)\n m = Squeeze(n)\n y = Add(x, m)", ["Add"]),
+        ("i = Gather(shape, five)\n y = Add(x, i)", ["Gather", "Add"]),  # out of range: the runtime says so
+        ("s = SequenceConstruct(shape)\n a = SequenceAt(s, zero)\n y = Add(x, a)", 2 * ["[seq]"] + ["Add"]),
+        ("r = RandomNormal <shape = [3]>()\n c = Cast <to = 7>(r)\n y = Add(x, c)", ["[RandomNormal]", "Cast", "Add"]),
+    ],
+)
+def test_computing_constants(nodes: str, left: list[str]) -> None:
+    constants = {"zero": np.int64(0), "five": np.int64(5), "two": np.int64(2), "shape": np.array([2, 3, 4])}
+    graph = graph_of(f"g (int64[3] x) => (y) {{ {nodes} }}", **constants)
+    assert [n.replace("SequenceConstruct", "seq").replace("SequenceAt", "seq") for n in op_names(graph)] == left
+
+
+def test_files_before_opset_imports() -> None:
+    model = parsed("g (float[3] x) => (float[3] y) { y = Relu(x) }", ir=2)
+    del model.opset_import[:]
+    graph = from_model(model)
+    assert graph.info.opsets == {"": 1}
+    assert op_names(graph) == ["[Relu]"]
+    assert not to_model(graph).opset_import
+
+
+def test_names_of_open_dimensions_avoid_those_of_the_file() -> None:
+    model = parsed("g (float[D, ?] x) => (y) { y = Relu(x) }")
+    model.graph.input[0].type.tensor_type.shape.dim[0].dim_param = "x#1"
+    assert str(output_type(from_model(model))) == "float[x#1, x##1]"
+
+
+def test_sequences_of_open_sizes_are_the_same_every_time() -> None:
+    """Shape inference numbers unknown sizes; the numbers don't get into types."""
+    text = """g (float[3] x) => (y, z) {
+        n = NonZero(x)
+        y = NonZero(n)
+        t = SequenceConstruct(n)
+        z = SequenceLength(t)
+    }"""
+    assert "unk__" not in "".join(str(n.sig) for _, n in graph_of(text).operators())
 
 
 def test_sparse_initializers() -> None:

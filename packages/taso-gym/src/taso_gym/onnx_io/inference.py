@@ -11,7 +11,7 @@ from taso_gym.errors import ModelError
 from taso_gym.graph import Weight
 from taso_gym.onnx_io.initializers import initializer, type_of
 from taso_gym.onnx_io.scope import describe, domain_of, subgraphs
-from taso_gym.onnx_io.structure import FIRST_IR_WITH_OVERRIDES
+from taso_gym.onnx_io.structure import FIRST_IR_WITH_OPSETS, FIRST_IR_WITH_OVERRIDES
 from taso_gym.onnx_io.types import proto_of
 from taso_gym.tensor import ValueType
 
@@ -29,7 +29,9 @@ class Inference:
 
     def __init__(self, model: ModelProto, opsets: Mapping[str, int]) -> None:
         """Take the file; its functions, opset imports and the types it declares for unknown operators are used."""
-        self._empty = ModelProto(ir_version=model.ir_version, opset_import=model.opset_import)
+        self._empty = ModelProto(ir_version=max(model.ir_version, FIRST_IR_WITH_OPSETS))
+        for domain, version in opsets.items():
+            self._empty.opset_import.add(domain=domain, version=version)
         self._empty.functions.extend(model.functions)
         self._empty.graph.name = "probe"
         self._opsets = opsets

@@ -30,8 +30,6 @@ def _copy(source: ModelProto | GraphProto, target: ModelProto | GraphProto, left
             continue
         if hasattr(value, "extend"):  # a repeated field
             getattr(target, field.name).extend(value)
-        elif field.message_type:
-            getattr(target, field.name).CopyFrom(value)
         else:
             setattr(target, field.name, value)
 
@@ -93,7 +91,7 @@ def finish_model(model: ModelProto, graph: Graph, initializers: Collection[str])
 
 def _add_domains(model: ModelProto) -> None:
     """Import the domains of operators that rewrites brought in."""
-    known = {domain_of(o.domain) for o in model.opset_import}
+    known = {domain_of(o.domain) for o in model.opset_import} or {""}  # none: a file older than imports
     for node in model.graph.node:
         if domain_of(node.domain) not in known:
             known.add(domain_of(node.domain))
