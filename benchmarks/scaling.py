@@ -153,8 +153,8 @@ def main() -> None:
     unit_ms = calibration_ms()
     print(f"calibration loop {unit_ms:.3f} ms, Python {sys.version.split()[0]}")
     report_chains(options.longest, options.steps, unit_ms)
+    report_run(options.network, options.run)  # first: what the clones leave free would hide growth
     report_clones(options.network, options.clones)
-    report_run(options.network, options.run)
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ OPEN = "TasoGraph-v0"
 
 def specs() -> list[EnvSpec]:
     """All ids of the package, the one without a model first."""
-    found = [spec for name, spec in gym.registry.items() if name.startswith("TasoGraph-")]
+    found = [spec for name, spec in gym.registry.items() if name.startswith("TasoGraph")]
     return sorted(found, key=lambda spec: (spec.id != OPEN, spec.id.lower()))
 
 

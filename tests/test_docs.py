@@ -14,7 +14,7 @@ from taso_gym.env import TasoGraphEnv
 
 gym.register_envs(taso_gym)
 ROOT = Path(__file__).parents[1]
-IDS = sorted(name for name in gym.registry if name.startswith("TasoGraph-"))
+IDS = sorted(name for name in gym.registry if name.startswith("TasoGraph"))
 HINT = "run `make docs`"
 
 
