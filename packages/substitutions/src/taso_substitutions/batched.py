@@ -47,11 +47,15 @@ class BatchedModule(ModularModule):
         return BatchedResidues(super().constant(value, like).values.reshape(1), self.prime)
 
     def matmul(self, a: Any, b: Any) -> Any:
-        """Matrix product, tensor by tensor."""
-        rank = max(a.values.ndim, b.values.ndim)
-        first, second = (self._front(x.values, rank) for x in (a, b))
-        product = super().matmul(Residues(first, self.prime), Residues(second, self.prime)).values
-        return self._new(np.moveaxis(product, 0, -1))
+        """Matrix product, tensor by tensor; a vector is a row on the left and a column on the right."""
+        row, column = a.values.ndim == 2, b.values.ndim == 2
+        left = a.values[None] if row else a.values
+        right = b.values[:, None] if column else b.values
+        rank = max(left.ndim, right.ndim)
+        first, second = (Residues(self._front(x, rank), self.prime) for x in (left, right))
+        values = np.moveaxis(super().matmul(first, second).values, 0, -1)
+        values = values[..., 0, :] if column else values
+        return self._new(values[..., 0, :, :] if row and not column else values[..., 0, :] if row else values)
 
     def _front(self, values: Any, rank: int) -> Any:
         """Move the batch axis to the front and fill up the rank behind it."""

@@ -1,24 +1,24 @@
-"""Fingerprints: what a tensor's elements are modulo primes, at several sizes, as one 64-bit number."""
+"""Fingerprints: what a tensor's elements are modulo a prime, at several sizes, as one 64-bit number."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from taso_gym.errors import TypeInferenceError
 from taso_gym.ops.evaluate import evaluate
 from taso_gym.ops.modular import MERSENNE_31
 from taso_gym.ops.operator import Operator
-from taso_gym.signature import Signature, signature
 from taso_gym.tensor import TensorType
 from taso_substitutions.batched import BatchedModule, BatchedResidues
 from taso_substitutions.fragments import Fragment
+from taso_substitutions.kinds import Kinds, bound_shape
 
 Ints = NDArray[np.int64]
+Data = list[NDArray[Any]]
+"""A batch of tensors of one kind at each binding of the sizes; (*shape, batch)."""
 BATCH = 4096
 
 
@@ -28,127 +28,114 @@ class Evaluator:
     Values 0, 1, … are the inputs. The data of values that are operands later is kept; of others, only the number.
 
     Attributes:
-        types: type of each kind of tensor, over symbols.
-        kind: kind of each value.
+        kinds: the types of tensors that occur.
+        kind: kind of each value, (V,).
+        trivial: whether a value's elements are all 0 or all 1, as those of x - x and x / x: such terms take no further
+            part, (V,).
     """
 
     def __init__(self, fragment: Fragment, seed: int = 0) -> None:
         self.fragment, self.seed = fragment, seed
-        self.types: list[TensorType] = []
+        self.kinds = Kinds(fragment)
         self.kind = np.zeros(0, np.int64)
         self._xp = BatchedModule(MERSENNE_31, seed)
-        self._signatures: dict[tuple[int, int, int], Signature | None] = {}
-        self._allowed = np.zeros((len(fragment.instances), 0, 1), np.bool_)
-        self._data: list[list[NDArray[Any]]] = []
+        self._data: dict[int, Data] = {}
+        self.trivial = np.zeros(0, np.bool_)
         self._slot = np.zeros(0, np.int64)
         self._prints = np.zeros(0, np.uint64)
         self._numbers = np.zeros(0, np.int64)
+        self._names = {name: number for number, name in enumerate(fragment.inputs)}
         self._add_inputs()
 
     def _add_inputs(self) -> None:
         rng = np.random.default_rng(self.seed)
         kinds, prints = [], []
         for type_ in self.fragment.types().values():
-            kinds.append(self._kind_of(type_))
-            arrays = [rng.integers(1, MERSENNE_31, (*_bound(type_, s), 1)) for s in self.fragment.sizes]
+            kinds.append(self.kinds.number(type_))
+            arrays = [rng.integers(1, MERSENNE_31, (*bound_shape(type_, s), 1)) for s in self.fragment.sizes]
             prints.append(self._fingerprint(kinds[-1], arrays)[0])
             self._store(kinds[-1], arrays)
         self.kind = np.array(kinds, np.int64)
+        self.trivial = np.zeros(len(kinds), np.bool_)
         self._slot = _ranks(self.kind)
         self._remember(np.array(prints, np.uint64), np.arange(len(prints)))
 
-    def _kind_of(self, type_: TensorType) -> int:
-        if type_ not in self.types:
-            self.types.append(type_)
-            self._data.append([np.zeros((*_bound(type_, s), 0), np.int64) for s in self.fragment.sizes])
-            self._allow()
-        return self.types.index(type_)
+    def fits(self, number: int, operands: Ints) -> NDArray[np.bool_]:
+        """Return which operands, (N, arity), an operator instance takes."""
+        return self.kinds.allowed(number, self.kind[operands]) & ~self.trivial[operands].any(axis=1)
 
-    def _allow(self) -> None:
-        """Work out which operator instances take which kinds."""
-        n = len(self.types)
-        grown = np.zeros((len(self.fragment.instances), n, n + 1), np.bool_)
-        for i, instance in enumerate(self.fragment.instances):
-            for a in range(n):
-                for b in range(n) if instance.arity == 2 else (-1,):
-                    grown[i, a, b + 1] = self._signature(i, a, b) is not None
-        self._allowed = grown
+    def apply(self, instance: Ints, operands: Ints, *, keep: bool) -> Ints:
+        """Compute applications and return the values' numbers.
 
-    def _signature(self, number: int, a: int, b: int) -> Signature | None:
-        key = (number, a, b)
-        if key not in self._signatures:
-            instance = self.fragment.instances[number]
-            types = [self.types[a]] + ([self.types[b]] if b >= 0 else [])
-            self._signatures[key] = None
-            with suppress(TypeInferenceError):
-                sig = signature(instance.op, dict(instance.attrs), types) if instance.takes(types) else None
-                self._signatures[key] = sig if sig and self._has_elements(sig.outputs[0]) else None
-        return self._signatures[key]
-
-    def _has_elements(self, type_: object) -> bool:
-        assert isinstance(type_, TensorType)
-        return all(d > 0 for sizes in self.fragment.sizes for d in _bound(type_, sizes))
-
-    def fits(self, number: int, first: Ints, second: Ints) -> NDArray[np.bool_]:
-        """Return which pairs of values an operator instance takes."""
-        kinds = np.append(self.kind, -1)
-        return self._allowed[number, kinds[first], kinds[second] + 1]
-
-    def apply(self, instance: Ints, first: Ints, second: Ints, *, keep: bool) -> Ints:
-        """Compute applications and return the values' numbers; ``keep`` their data for later operands."""
+        Args:
+            instance: number of each one's operator instance, (N,).
+            operands: values, -1 where an operator has fewer, (N, 3).
+            keep: keep the data, for later operands.
+        """
         prints = np.zeros(len(instance), np.uint64)
         kinds = np.zeros(len(instance), np.int64)
-        data: dict[int, list[tuple[Ints, list[NDArray[Any]]]]] = {}
-        for group, rows in self._groups(instance, first, second):
+        trivial = np.zeros(len(instance), np.bool_)
+        data: dict[int, list[tuple[Ints, Data]]] = {}
+        for number, taken, rows in self._groups(instance, operands):
             for begin in range(0, len(rows), BATCH):
                 part = rows[begin : begin + BATCH]
-                kind, arrays = self._compute(group, first[part], second[part])
+                kind, arrays = self._compute(number, taken, operands[part])
                 prints[part], kinds[part] = self._fingerprint(kind, arrays), kind
+                trivial[part] = _is_trivial(arrays)
                 if keep:
                     data.setdefault(kind, []).append((part, arrays))
-        return self._number(prints, kinds, data)
+        return self._number(prints, kinds, trivial, data)
 
-    def _groups(self, instance: Ints, first: Ints, second: Ints) -> Iterator[tuple[tuple[int, int, int], Ints]]:
-        """Yield (instance, kinds of the operands) and the rows of the applications that have them."""
-        known = np.append(self.kind, -1)
-        n = len(self.types) + 1
-        codes = (instance * n + known[first] + 1) * n + known[second] + 1
+    def _groups(self, instance: Ints, operands: Ints) -> Iterator[tuple[int, tuple[int, ...], Ints]]:
+        """Yield instance, kinds of its operands, and the rows of the applications that have them."""
+        kinds = np.append(self.kind, -1)[operands]
+        base = len(self.kinds) + 1
+        codes = ((instance * base + kinds[:, 0] + 1) * base + kinds[:, 1] + 1) * base + kinds[:, 2] + 1
         order = np.argsort(codes, kind="stable")
-        found, begins = np.unique(codes[order], return_index=True)
-        for code, rows in zip(found.tolist(), np.split(order, begins[1:]), strict=True):
-            yield (code // n // n, code // n % n - 1, code % n - 1), rows
+        _, begins = np.unique(codes[order], return_index=True)
+        for rows in np.split(order, begins[1:]):
+            if len(rows):
+                number = int(instance[rows[0]])
+                yield number, tuple(kinds[rows[0], : self.fragment.instances[number].arity].tolist()), rows
 
-    def _compute(self, group: tuple[int, int, int], first: Ints, second: Ints) -> tuple[int, list[NDArray[Any]]]:
+    def _compute(self, number: int, taken: tuple[int, ...], operands: Ints) -> tuple[int, Data]:
         """Return kind and data of applications of one kind."""
-        sig = self._signature(*group)
+        instance, sig = self.fragment.instances[number], self.kinds.signature(number, taken)
         assert sig is not None and isinstance(sig.op, Operator)
-        type_ = sig.outputs[0]
+        type_ = sig.outputs[instance.output]
         assert isinstance(type_, TensorType)
-        kind = self._kind_of(type_)
-        arrays: list[NDArray[Any]] = []
-        for number, sizes in enumerate(self.fragment.sizes):
-            operands = [self._read(group[1], number, first)]
-            operands += [self._read(group[2], number, second)] if group[2] >= 0 else []
-            (output, *_) = evaluate(sig.op, dict(sig.attrs), operands, self._xp, sizes)
-            arrays.append(np.broadcast_to(output.values, (*output.shape, len(first))))
-        return kind, arrays
+        arrays: Data = []
+        for size, sizes in enumerate(self.fragment.sizes):
+            args = [self._read(kind, size, operands[:, i]) for i, kind in enumerate(taken)]
+            args += [self._read_input(name, size) for name in instance.extra]
+            output = evaluate(sig.op, dict(sig.attrs), args, self._xp, sizes)[instance.output]
+            arrays.append(np.broadcast_to(output.values, (*output.shape, len(operands))))
+        return self.kinds.number(type_), arrays
 
-    def _read(self, kind: int, number: int, values: Ints) -> BatchedResidues:
-        return BatchedResidues(self._data[kind][number][..., self._slot[values]], MERSENNE_31)
+    def _read(self, kind: int, size: int, values: Ints) -> BatchedResidues:
+        return BatchedResidues(np.take(self._data[kind][size], self._slot[values], axis=-1), MERSENNE_31)
+
+    def _read_input(self, name: str, size: int) -> BatchedResidues:
+        value = self._names[name]
+        return self._read(int(self.kind[value]), size, np.array([value]))
 
     def _fingerprint(self, kind: int, arrays: Sequence[NDArray[Any]]) -> NDArray[np.uint64]:
-        """Return a random linear hash modulo 2**64 of the elements at all sizes, and of the type."""
+        """Return a random hash modulo 2**64 of the elements at all sizes, and of the type."""
         rng = np.random.default_rng((self.seed, kind))
         total = np.full(arrays[0].shape[-1], rng.integers(1 << 63), np.uint64)
         for array in arrays:
-            flat = array.reshape(-1, array.shape[-1]).astype(np.uint64)
-            high = rng.integers(1 << 63, size=(2, flat.shape[0]), dtype=np.uint64)
-            mixed = (flat * high[0][:, None]) ^ (flat * high[1][:, None] >> np.uint64(29))
-            total = total + mixed.sum(axis=0, dtype=np.uint64)
+            flat = array.reshape(-1, array.shape[-1]).view(np.uint64)
+            factors = rng.integers(1 << 63, size=(2, flat.shape[0]), dtype=np.uint64)
+            for element, first, second in zip(flat, *factors, strict=True):
+                total += (element * first) ^ (element * second >> np.uint64(29))
         return total
 
     def _number(
-        self, prints: NDArray[np.uint64], kinds: Ints, data: dict[int, list[tuple[Ints, list[NDArray[Any]]]]]
+        self,
+        prints: NDArray[np.uint64],
+        kinds: Ints,
+        trivial: NDArray[np.bool_],
+        data: dict[int, list[tuple[Ints, Data]]],
     ) -> Ints:
         """Number tensors by fingerprint; the data of new ones is stored where it was kept."""
         distinct, rows, inverse = np.unique(prints, return_index=True, return_inverse=True)
@@ -158,9 +145,11 @@ class Evaluator:
         new = np.flatnonzero(~known)
         new = new[np.argsort(rows[new], kind="stable")]
         numbers[new] = len(self.kind) + np.arange(len(new))
-        base = np.array([d[0].shape[-1] for d in self._data], np.int64)
+        base = np.zeros(len(self.kinds), np.int64)
+        base[list(self._data)] = [d[0].shape[-1] for d in self._data.values()]
         self._slot = np.append(self._slot, base[kinds[rows[new]]] + _ranks(kinds[rows[new]]))
         self.kind = np.append(self.kind, kinds[rows[new]])
+        self.trivial = np.append(self.trivial, trivial[rows[new]])
         self._remember(distinct, numbers)
         is_new = np.zeros(len(prints), np.bool_)
         is_new[rows[new]] = True
@@ -174,14 +163,16 @@ class Evaluator:
         every, index = np.unique(np.append(self._prints, prints), return_index=True)
         self._prints, self._numbers = every, np.append(self._numbers, numbers)[index]
 
-    def _store(self, kind: int, arrays: Sequence[NDArray[Any]]) -> None:
-        stored = self._data[kind]
-        self._data[kind] = [np.concatenate([old, new], axis=-1) for old, new in zip(stored, arrays, strict=True)]
+    def _store(self, kind: int, arrays: Data) -> None:
+        stored = self._data.get(kind)
+        joined = [np.concatenate([o, n], axis=-1) for o, n in zip(stored, arrays, strict=True)] if stored else arrays
+        self._data[kind] = joined
 
 
-def _bound(type_: TensorType, sizes: Any) -> tuple[int, ...]:
-    shape = type_.bind(sizes).shape or ()
-    return tuple(int(d) for d in shape if isinstance(d, int))
+def _is_trivial(arrays: Data) -> NDArray[np.bool_]:
+    flat = [a.reshape(-1, a.shape[-1]) for a in arrays]
+    first = flat[0][0]
+    return (first <= 1) & np.logical_and.reduce([(a == first).all(axis=0) for a in flat])
 
 
 def _ranks(kinds: Ints) -> Ints:

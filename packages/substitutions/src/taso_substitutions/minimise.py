@@ -7,36 +7,46 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from egglog.bindings import EggSmolError, EGraph
+from egglog.bindings import EggSmolError, EGraph, PrintAllFunctionsSize
 
-from taso_gym.rules.rule import Call, Term, Var
+from taso_gym.rules.rule import Call, Output, Root, Var
 from taso_gym.rules.unparse import unparse_expr
-from taso_substitutions.candidates import Equality, variables
+from taso_gym.tensor import TensorType
 from taso_substitutions.fragments import BY_KEY
+from taso_substitutions.terms import Equality, attribute_variables, call_of, subterms, type_of, variables
 
 ITERATIONS = 3
-BATCH = 60
+BATCH = 40
 """Equalities that are decided in one e-graph."""
+NODES = 40_000
+"""E-nodes after which saturation ends: a work counter, the same on every machine."""
 
 
 def derivable(targets: Sequence[Equality], rules: Sequence[Equality], iterations: int = ITERATIONS) -> list[bool]:
     """Return which equalities follow from rules within some iterations of equality saturation."""
     result: list[bool] = []
     for begin in range(0, len(targets), BATCH):
-        result += _decide(targets[begin : begin + BATCH], rules, iterations)
+        result += decide(targets[begin : begin + BATCH], rules, iterations)
     return result
 
 
-def _decide(targets: Sequence[Equality], rules: Sequence[Equality], iterations: int) -> list[bool]:
+def decide(targets: Sequence[Equality], rules: Sequence[Equality], iterations: int = ITERATIONS) -> list[bool]:
+    """Return which equalities follow from rules, all in one e-graph; what exceeds `NODES` counts as not derived."""
     names = Names()
+    pairs = [names.ground(e, number) for number, e in enumerate(targets)]
     rewrites = sorted({line for rule in rules for line in names.rewrites(rule)})
-    pairs = [(names.ground(e.left), names.ground(e.right)) for e in targets]
     swaps = names.commutations()
     lets = [f"(let $l{i} {a})\n(let $r{i} {b})" for i, (a, b) in enumerate(pairs)]
     graph = EGraph()
-    text = "\n".join([names.datatype(), *rewrites, *swaps, *lets, f"(run {iterations})"])
-    graph.run_program(*graph.parse_program(text))
-    return [_holds(graph, f"(check (= $l{i} $r{i}))") for i in range(len(targets))]
+    graph.run_program(*graph.parse_program("\n".join([names.datatype(), *rewrites, *swaps, *lets])))
+    known = [a == b for a, b in pairs]
+    for _ in range(iterations):
+        *_, sizes = graph.run_program(*graph.parse_program("(run 1)\n(print-size)"))
+        assert isinstance(sizes, PrintAllFunctionsSize)
+        known = [done or _holds(graph, f"(check (= $l{i} $r{i}))") for i, done in enumerate(known)]
+        if all(known) or sum(size for _, size in sizes.sizes) > NODES:
+            break
+    return known
 
 
 def _holds(graph: EGraph, check: str) -> bool:
@@ -48,83 +58,100 @@ def _holds(graph: EGraph, check: str) -> bool:
 
 
 class Names:
-    """Writes terms in egglog's language; an operator with its attributes is one constructor."""
+    """Writes terms in egglog's language.
+
+    A constructor is an output of an operator on two operands of one shape, or on operands of given ranks, of which
+    those axes are known that have size 1; so what holds for a scalar or a column isn't applied to a matrix. Attributes
+    are its first arguments.
+    """
 
     def __init__(self) -> None:
-        self._constructors: dict[str, tuple[str, int, bool]] = {}
+        self._names: dict[tuple[str, str, int, tuple[str, ...]], str] = {}
 
-    def constructor(self, call: Call) -> str:
-        """Return the constructor of an operator instance."""
-        attrs = ",".join(f"{k}={unparse_expr(v)}" for k, v in call.attrs)
-        key = f"{call.op}[{attrs}]/{len(call.args)}"
-        if key not in self._constructors:
-            name = f"F{len(self._constructors)}"
-            self._constructors[key] = (name, len(call.args), BY_KEY[call.op].commutative)
-        return self._constructors[key][0]
+    def _name(self, op: str, attrs: str, output: int, operands: tuple[str, ...]) -> str:
+        return self._names.setdefault((op, attrs, output, operands), f"F{len(self._names)}")
 
-    def pattern(self, term: Term) -> str:
-        """Return a term whose variables are egglog's."""
+    def write(self, term: Root, equality: Equality, leaf: str) -> str:
+        """Return a term; ``leaf`` writes a variable, as egglog's own (``{}``) or as a constant."""
         if isinstance(term, Var):
-            return term.name
-        assert isinstance(term, Call)
-        return f"({self.constructor(term)} {' '.join(self.pattern(a) for a in term.args)})"  # pyright: ignore
+            return leaf.format(term.name)
+        call = call_of(term)
+        assert call is not None
+        attrs = " ".join(f"{k}={'?' * len(attribute_variables(Call(call.op, (), ((k, v),))))}" for k, v in call.attrs)
+        values = [leaf.format(v.value) if v.kind == "name" else f'(V "{unparse_expr(v)}")' for _, v in call.attrs]
+        types = [type_of(a, equality) for a in call.args]
+        alike = len(types) == 2 and types[0] == types[1]
+        shapes = ("=", "=") if alike else tuple(map(_pattern, types))
+        name = self._name(call.op, attrs, term.index if isinstance(term, Output) else 0, shapes)
+        return f"({' '.join([name, *values, *(self.write(a, equality, leaf) for a in call.args)])})"
 
-    def ground(self, term: Term) -> str:
-        """Return a term whose variables are constants."""
-        if isinstance(term, Var):
-            return f'(V "{term.name}")'
-        assert isinstance(term, Call)
-        return f"({self.constructor(term)} {' '.join(self.ground(a) for a in term.args)})"  # pyright: ignore
+    def ground(self, equality: Equality, number: int) -> tuple[str, str]:
+        """Return both sides with constants of their own for variables."""
+        leaf = f'(V "{number}.{{}}")'
+        left, right = (self.write(side, equality, leaf) for side in (equality.left, equality.right))
+        return left, right
 
     def rewrites(self, rule: Equality) -> list[str]:
         """Return the directions of a rule in which no variable appears from nowhere."""
         sides = [(rule.left, rule.right), (rule.right, rule.left)]
         return [
-            f"(rewrite {self.pattern(a)} {self.pattern(b)})"
+            f"(rewrite {self.write(a, rule, '{}')} {self.write(b, rule, '{}')})"
             for a, b in sides
-            if isinstance(a, Call) and set(variables(b)) <= set(variables(a))
+            if call_of(a) is not None and _names(b) <= _names(a) and not _is_identity(a, b)
         ]
 
     def commutations(self) -> list[str]:
         """Return what every matcher of ours knows without a rule: operands that may be swapped."""
-        return [
-            f"(rewrite ({n} a b) ({n} b a))" for n, arity, swaps in self._constructors.values() if swaps and arity == 2
-        ]
+        found: list[str] = []
+        for (op, attrs, output, operands), name in list(self._names.items()):
+            if BY_KEY[op].commutative and len(operands) == 2:
+                found.append(f"(rewrite ({name} a b) ({self._name(op, attrs, output, operands[::-1])} b a))")
+        return found
 
     def datatype(self) -> str:
         """Return the declaration of all constructors used so far."""
-        rows = [f"({name} {'T ' * arity})" for name, arity, _ in self._constructors.values()]
+        rows = [
+            f"({name} {'T ' * (len(operands) + attrs.count('='))})"
+            for (_, attrs, _, operands), name in self._names.items()
+        ]
         return f"(datatype T (V String) {' '.join(rows)})"
 
 
-def basis(
-    rules: Sequence[Equality], on_progress: Callable[[str], None] = lambda _: None, given: Sequence[Equality] = ()
-) -> list[Equality]:
+def _pattern(type_: TensorType | None) -> str:
+    return "?" if type_ is None else "".join("1" if d == 1 else "n" for d in type_.shape or ())
+
+
+def _is_identity(a: Root, b: Root) -> bool:
+    """Whether a term is a variable only at certain sizes: a Reshape to the shape that there is."""
+    return isinstance(b, Var) and any(call.op == "Reshape" for call in subterms(a))
+
+
+def _names(term: Root) -> set[str]:
+    assert isinstance(term, Var | Call | Output)
+    return {*variables(term), *attribute_variables(term)}
+
+
+def basis(rules: Sequence[Equality], on_progress: Callable[[int], None] = lambda _: None) -> list[Equality]:
     """Return a small part of the rules that derives all of them.
 
-    Forward: the smallest rule that isn't derivable yet is taken, and again. Backward: each one taken is left out again
-    if the others derive it.
+    Forward: the smallest rule that those before it don't derive is taken, and again. Backward: each one taken is left
+    out again if the others derive it.
 
     Args:
         rules: equalities that have been proved.
-        on_progress: told how far it is.
-        given: rules that may be used besides and aren't returned.
+        on_progress: told how many are left to derive.
     """
     waiting = sorted(rules, key=lambda e: (e.size, e.key))
     chosen: list[Equality] = []
     while waiting:
-        taken = waiting[: max(1, len(chosen) // 8)] if len(chosen) < 200 else waiting[:32]
-        kept: list[Equality] = []
-        for rule in taken:
-            if not derivable([rule], [*given, *chosen, *kept])[0]:
-                kept.append(rule)
-        chosen += kept
-        rest = waiting[len(taken) :]
-        done = derivable(rest, [*given, *chosen])
-        waiting = [rule for rule, known in zip(rest, done, strict=True) if not known]
-        on_progress(f"basis: {len(chosen)} rules, {len(waiting)} left to derive")
+        block = waiting[:BATCH]
+        known = decide(block, chosen)
+        first = known.index(False) if False in known else len(block)
+        chosen += block[first : first + 1]
+        waiting = waiting[first + 1 :] if first < len(block) else waiting[len(block) :]
+        on_progress(len(waiting))
     for rule in sorted(chosen, key=lambda e: (-e.size, e.key)):
         others = [r for r in chosen if r is not rule]
-        if derivable([rule], [*given, *others])[0]:
+        if decide([rule], others)[0]:
             chosen = others
     return chosen

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from hashlib import blake2b
@@ -17,7 +18,7 @@ from taso_gym.rules.pattern import calls_of
 from taso_gym.rules.rule import NUMERICS, Numerics, Root, Rule
 from taso_gym.rules.unparse import unparse_body
 
-READERS: dict[str, str] = {".rules": "taso_gym.rules.ruleset:read_rules"}
+READERS: dict[str, str] = {".rules": "taso_gym.rules.ruleset:read_rules", ".pb": "taso_gym.rules.taso_pb:read_taso"}
 """Suffix of a rule file -> import string of what reads it: a function from a path to rules."""
 
 DEFAULT = "default"
@@ -37,6 +38,12 @@ def operators_of(roots: Iterable[Root]) -> frozenset[str]:
 def is_portable(rule: Rule) -> bool:
     """Whether a rule makes standard ONNX operators only."""
     return not any(key.startswith(PREFIXES[MICROSOFT]) for key in operators_of(rule.rhs))
+
+
+def only_reorders(rule: Rule) -> bool:
+    """Whether a rule only reorders: both sides have the same operators, each as often."""
+    counts = [Counter(call.op for call in dict.fromkeys(calls_of(side))) for side in (rule.lhs, rule.rhs)]
+    return counts[0] == counts[1]
 
 
 class RuleSet(Sequence[Rule]):
@@ -109,14 +116,21 @@ class RuleSet(Sequence[Rule]):
 
     @classmethod
     def load(
-        cls, source: str | Path = DEFAULT, *, portable: bool = False, numerics: Numerics = "reassociate"
+        cls,
+        source: str | Path = DEFAULT,
+        *,
+        portable: bool = False,
+        numerics: Numerics = "reassociate",
+        reorders: bool = True,
     ) -> RuleSet:
         """Return the rules of a set by name, or of a file.
 
         Args:
-            source: "default" for all sets of the package, the name of one of them, or a path with a known suffix.
+            source: "default" for all hand-written sets of the package, the name of a set ("basis" and "full" are
+                generated), or a path with a known suffix.
             portable: leave out rules that make com.microsoft operators.
             numerics: the most that results may change: "exact", "reassociate" or "fast".
+            reorders: keep rules that only reorder operators.
 
         Raises:
             RuleError: no such set or file, or a rule in it isn't well formed.
@@ -131,12 +145,18 @@ class RuleSet(Sequence[Rule]):
             certificates |= read_certificates(path)
         allowed = NUMERICS[: NUMERICS.index(numerics) + 1]
         kept = [r for r in rules if r.numerics in allowed and not (portable and not is_portable(r))]
-        return cls(kept, certificates)
+        return cls([r for r in kept if reorders or not only_reorders(r)], certificates)
 
 
 def package_sets() -> dict[str, Path]:
-    """Return name -> path of the rule files in the package, sorted by name."""
+    """Return name -> path of the hand-written rule files in the package, sorted by name."""
     folder = Path(str(resources.files("taso_gym.rules")))
+    return {path.stem: path for path in sorted(folder.glob("*.rules"))}
+
+
+def generated_sets() -> dict[str, Path]:
+    """Return name -> path of the rule files that taso-gen-subst wrote: "basis" and "full"."""
+    folder = Path(str(resources.files("taso_gym.rules"))) / "generated"
     return {path.stem: path for path in sorted(folder.glob("*.rules"))}
 
 
@@ -144,11 +164,12 @@ def _files(source: str | Path) -> list[Path]:
     sets = package_sets()
     if source == DEFAULT:
         return list(sets.values())
-    if str(source) in sets:
-        return [sets[str(source)]]
+    named = sets | generated_sets()
+    if str(source) in named:
+        return [named[str(source)]]
     path = Path(source)
     if not path.suffix:
-        raise RuleError(f"expected a rule set ({', '.join([DEFAULT, *sets])}) or a path, found {str(source)!r}")
+        raise RuleError(f"expected a rule set ({', '.join([DEFAULT, *named])}) or a path, found {str(source)!r}")
     return [path]
 
 

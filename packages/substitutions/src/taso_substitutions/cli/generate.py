@@ -1,0 +1,164 @@
+"""``taso-gen-subst generate`` and ``merge``."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from taso_gym.console import console, errors
+from taso_gym.errors import OptionError
+from taso_substitutions.engine import engine
+from taso_substitutions.enumerate import estimated_bytes
+from taso_substitutions.fragments import Fragment, chosen_fragments
+from taso_substitutions.pipeline import Generated, Pipeline
+from taso_substitutions.store import check_writable, distinct, write
+from taso_substitutions.work import WorkFolder
+
+MOST_OPERATORS = 6
+
+
+def generate(
+    max_shape: Annotated[str, typer.Option(help="Largest size on each axis, such as 4x4x4x4.")] = "4x4x4x4",
+    ops: Annotated[int, typer.Option(help="Most operators in a graph.")] = 4,
+    fragments: Annotated[str, typer.Option(help="Fragments, by name and comma, or all.")] = "all",
+    operators: Annotated[str, typer.Option(help="Operators that take part, by comma; all if empty.")] = "",
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the rule files.")] = Path("generated"),
+    work: Annotated[Path | None, typer.Option(help="Folder for what stages find; OUTPUT/work by default.")] = None,
+    resume: Annotated[bool, typer.Option(help="Go on with what is in the work folder.")] = False,
+    force: Annotated[bool, typer.Option(help="Replace files that are there.")] = False,
+    jobs: Annotated[int, typer.Option(help="Processes.")] = os.cpu_count() or 1,
+    engine_name: Annotated[str, typer.Option("--engine", help="processes, or ray for a cluster.")] = "processes",
+    shard: Annotated[
+        str, typer.Option(help="i/n: only each n-th fragment, from the i-th; `merge` does the rest.")
+    ] = "",
+    memory: Annotated[float, typer.Option(help="GiB that it may take; 0: what is available.")] = 0.0,
+    most: Annotated[int, typer.Option(help="Most equalities that full.rules states, smallest first.")] = 700,
+    certificates: Annotated[bool, typer.Option(help="Certify what was found.")] = True,
+) -> None:
+    """Find all equalities between small graphs, prove them, and write full.rules and basis.rules."""
+    chosen = _settings(max_shape, ops, fragments, operators)
+    mine = _shard(chosen, shard)
+    if not shard:
+        check_writable(output, force=force)
+    check_memory(mine, ops, jobs, memory)
+    folder = WorkFolder(work or output / "work", resume=resume, force=force)
+    with Display() as display, engine(engine_name, jobs) as running:
+        pipeline = Pipeline(running, folder, display)
+        results = pipeline.fragments(mine, ops)
+        if not shard:
+            found = pipeline.finish(results, most)
+            _write(pipeline, found, output, ops, _command(max_shape, ops, fragments, operators), certificates)
+    if shard:
+        console.print(f"shard {shard}: {', '.join(f.name for f in mine)} in {folder.path}; `merge` joins the shards")
+
+
+def merge(
+    work: Annotated[Path, typer.Argument(help="Work folder that holds what all shards found.")],
+    max_shape: Annotated[str, typer.Option(help="As for `generate`.")] = "4x4x4x4",
+    ops: Annotated[int, typer.Option(help="As for `generate`.")] = 4,
+    fragments: Annotated[str, typer.Option(help="As for `generate`.")] = "all",
+    operators: Annotated[str, typer.Option(help="As for `generate`.")] = "",
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the rule files.")] = Path("generated"),
+    force: Annotated[bool, typer.Option(help="Replace files that are there.")] = False,
+    jobs: Annotated[int, typer.Option(help="Processes.")] = os.cpu_count() or 1,
+    engine_name: Annotated[str, typer.Option("--engine", help="processes, or ray for a cluster.")] = "processes",
+    most: Annotated[int, typer.Option(help="Most equalities that full.rules states, smallest first.")] = 700,
+    certificates: Annotated[bool, typer.Option(help="Certify what was found.")] = True,
+) -> None:
+    """Join what shards found into full.rules and basis.rules: the same bytes as without shards."""
+    if not work.is_dir():
+        raise OptionError(f"expected a work folder, found none at {work}")
+    generate(
+        max_shape, ops, fragments, operators, output, work, True, force, jobs, engine_name, "", 0.0, most, certificates
+    )
+
+
+def _settings(max_shape: str, ops: int, fragments: str, operators: str) -> list[Fragment]:
+    if not re.fullmatch(r"[1-9]\d*(x[1-9]\d*)*", max_shape):
+        raise OptionError(f"expected --max-shape such as 4x4x4x4, found {max_shape!r}")
+    if not 1 <= ops <= MOST_OPERATORS:
+        raise OptionError(f"expected --ops of 1 to {MOST_OPERATORS}, found {ops}")
+    keys = [key.strip() for key in operators.split(",") if key.strip()]
+    return chosen_fragments(fragments, [int(size) for size in max_shape.split("x")], keys)
+
+
+def _shard(fragments: list[Fragment], shard: str) -> list[Fragment]:
+    if not shard:
+        return fragments
+    found = re.fullmatch(r"(\d+)/(\d+)", shard)
+    if not found or not 1 <= int(found[1]) <= int(found[2]):
+        raise OptionError(f"expected --shard such as 1/4, found {shard!r}")
+    return fragments[int(found[1]) - 1 :: int(found[2])]
+
+
+def check_memory(fragments: list[Fragment], ops: int, jobs: int, limit: float) -> None:
+    """Raise `OptionError` if the enumeration would take more memory than there is.
+
+    Args:
+        fragments: those to be enumerated.
+        ops: most operators.
+        jobs: fragments that are enumerated at a time.
+        limit: GiB; 0 for what is available.
+    """
+    available = limit * 2**30 if limit else os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    needed = {f.name: estimated_bytes(f, ops) for f in fragments}
+    largest = sorted(needed, key=lambda name: -needed[name])[:jobs]
+    total = sum(needed[name] for name in largest)
+    if total > available:
+        raise OptionError(
+            f"expected graphs that fit {available / 2**30:.1f} GiB, found an estimate of {total / 2**30:.1f} GiB for "
+            f"{' and '.join(largest)}: lower --max-shape, --ops or --jobs, or choose --fragments"
+        )
+
+
+def _command(max_shape: str, ops: int, fragments: str, operators: str) -> str:
+    words = ["taso-gen-subst", "--max-shape", max_shape, "--ops", str(ops)]
+    words += ["--fragments", fragments] if fragments != "all" else []
+    return " ".join([*words, *(["--operators", operators] if operators else [])])
+
+
+def _write(pipeline: Pipeline, found: Generated, output: Path, ops: int, command: str, certificates: bool) -> None:
+    counts = write(found, output, command, ops)
+    for result in found.results:
+        console.print(f"{result.fragment.name}: " + ", ".join(f"{n} {k}" for k, n in result.counts.items()))
+    console.print(f"{len(distinct(found.short))} statements are a basis; exceptions: {len(found.exceptions)}")
+    for name, count in counts.items():
+        path = output / f"{name}.rules"
+        console.print(f"{count} rules in {path}")
+        if certificates:
+            pipeline.certify(path)
+
+
+class Display:
+    """Shows each stage with its rate."""
+
+    def __init__(self) -> None:
+        columns = [
+            TextColumn("{task.description:24}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[rate]}"),
+        ]
+        self._progress = Progress(*columns, TimeElapsedColumn(), console=errors)
+        self._stages: dict[str, tuple[int, float]] = {}
+
+    def __enter__(self) -> Display:
+        self._progress.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._progress.stop()
+
+    def __call__(self, stage: str, done: int, total: int) -> None:
+        """Show how far a stage is."""
+        if stage not in self._stages:
+            self._stages[stage] = self._progress.add_task(stage, total=total, rate=""), time.monotonic()
+        task, begin = self._stages[stage]
+        rate = done / max(time.monotonic() - begin, 1e-3)
+        self._progress.update(task, completed=done, total=total, rate=f"{rate:.1f}/s")  # pyright: ignore[reportArgumentType]

@@ -1,0 +1,86 @@
+"""``taso-gen-subst import`` and ``export``."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from taso_gym.atomic import write_bytes, write_text
+from taso_gym.console import console
+from taso_gym.errors import OptionError
+from taso_gym.rules.rule import Rule
+from taso_gym.rules.ruleset import RuleSet, read_rules
+from taso_gym.rules.taso_pb import read_file
+from taso_gym.rules.taso_wire import serialize
+from taso_gym.rules.unparse import unparse
+from taso_substitutions.cli.generate import Display
+from taso_substitutions.engine import engine
+from taso_substitutions.judge import TasoWork, Verdict, judge, judge_taso
+from taso_substitutions.taso_export import record_of
+from taso_substitutions.tensat import read_tensat
+from taso_substitutions.verify.certificates import certificates, sidecar_of
+
+
+def import_rules(
+    file: Annotated[Path, typer.Argument(help="A .rules file, TASO's .pb, or TENSAT's .txt.")],
+    output: Annotated[Path | None, typer.Option("--output", "-o", help=".rules file for those that hold.")] = None,
+    force: Annotated[bool, typer.Option(help="Replace a file that is there.")] = False,
+    jobs: Annotated[int, typer.Option(help="Processes.")] = os.cpu_count() or 1,
+) -> None:
+    """Prove each rule of a file, refute it by a counterexample, or add the precondition that it lacks."""
+    if output is not None and (output.suffix != ".rules" or (output.exists() and not force)):
+        raise OptionError(f"expected a new .rules file for --output, found {output}: --force replaces one")
+    with Display() as display, engine("processes", jobs) as running:
+        if file.suffix in (".pb", ".txt"):
+            records = read_file(file) if file.suffix == ".pb" else read_tensat(file)
+            work = [TasoWork(record, i, file.name) for i, record in enumerate(records)]
+            results = running.map(judge_taso, work)
+            total = len(work)
+        else:
+            rules = read_rules(file)
+            results, total = running.map(judge, rules), len(rules)
+        verdicts: list[Verdict] = []
+        for verdict in results:
+            verdicts.append(verdict)
+            display("decide", len(verdicts), total)
+        report(verdicts)
+        if output is not None:
+            held = [v.rule for v in verdicts if v.rule is not None]
+            rows = [row for part in running.map(certificates, [[rule] for rule in held]) for row in part]
+            write_text(output, "".join(f"{unparse(rule)}\n" for rule in held))
+            write_text(sidecar_of(output), "".join(f"{json.dumps(row)}\n" for row in rows))
+            console.print(f"{len(held)} rules that hold are in {output}, with certificates")
+
+
+def report(verdicts: Sequence[Verdict]) -> None:
+    """Print what became of rules."""
+    for verdict in verdicts:
+        if verdict.outcome in ("refuted", "undecided") or verdict.added:
+            needs = f": holds if {' and '.join(verdict.added)}" if verdict.added else ""
+            console.print(f"{verdict.name}: {verdict.outcome}{needs}", highlight=False, markup=False)
+            if verdict.counterexample:
+                console.print(f"  {verdict.counterexample}", highlight=False, markup=False, soft_wrap=True)
+    counts = Counter(f"{v.outcome}{' with a precondition added' if v.added else ''}" for v in verdicts)
+    console.print(", ".join(f"{n} {what}" for what, n in sorted(counts.items())) + f" of {len(verdicts)}")
+
+
+def export(
+    source: Annotated[str, typer.Argument(help="A rule set of the package, or a rule file.")],
+    output: Annotated[Path, typer.Argument(help="TASO rule file to write, .pb.")],
+    force: Annotated[bool, typer.Option(help="Replace a file that is there.")] = False,
+) -> None:
+    """Write rules in TASO's format, those that it can express."""
+    if output.suffix != ".pb" or (output.exists() and not force):
+        raise OptionError(f"expected a new .pb file, found {output}: --force replaces one")
+    rules: list[Rule] = list(RuleSet.load(source, numerics="fast"))
+    found = [record for rule in rules if (record := record_of(rule)) is not None]
+    if not found:
+        raise OptionError(f"expected rules that TASO's format can express, found none in {source}")
+    write_bytes(output, serialize(found))
+    console.print(f"{len(found)} of {len(rules)} rules are in {output}; the others say what the format can't")

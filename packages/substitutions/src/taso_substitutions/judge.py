@@ -1,0 +1,173 @@
+"""Judging rules of others: each is proved, given the precondition that it lacks, or refuted by a counterexample."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Literal, NamedTuple
+
+from taso_gym.errors import EquivalenceError, RuleError, TasoError
+from taso_gym.rules.notation import parse_rules
+from taso_gym.rules.pattern import calls_of
+from taso_gym.rules.rule import Call, Rule, Var
+from taso_gym.rules.taso_pb import rule_of, text_of
+from taso_gym.rules.taso_wire import TasoRule
+from taso_substitutions.statement import equalities
+from taso_substitutions.verify.prover import UnprovableError, prove
+from taso_substitutions.verify.sampling import sample_instances
+from taso_substitutions.verify.testing import Counterexample, check_rule
+
+INSTANCES = 8
+EXAMPLES = 3
+ROUNDS = 2
+"""How often preconditions are added to a rule before it counts as refuted."""
+
+Outcome = Literal["proved", "tested", "refuted", "undecided"]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What became of a rule.
+
+    Attributes:
+        name: of the rule.
+        outcome: "proved" for all sizes at sampled ranks and attributes; "tested" only; "refuted"; "undecided" if it
+            can't be said in our notation, or has hardly any instance.
+        rule: a rule that holds, if there is one; with its added preconditions.
+        added: the preconditions that it lacked.
+        counterexample: where the rule as it was given is false, or why nothing was decided.
+    """
+
+    name: str
+    outcome: Outcome
+    rule: Rule | None = None
+    added: tuple[str, ...] = ()
+    counterexample: str = ""
+
+
+class TasoWork(NamedTuple):
+    """Argument of `judge_taso`: a record and its place in the file."""
+
+    taso: TasoRule
+    number: int
+    where: str
+
+
+def judge_taso(work: TasoWork) -> Verdict:
+    """Judge a record of TASO: as TASO means it, with groups that the channels say, and with one group."""
+    name = f"taso-{work.number}"
+    try:
+        rule = _checked(work, name, explicit=True)
+        meant = _checked(work, name, explicit=False)
+    except RuleError as error:
+        return Verdict(name, "undecided", None, (), str(error))
+    verdict = judge(rule)
+    stated = rule_of(work.taso, name, work.where)
+    usable = verdict.rule if isinstance(stated, Rule) else None
+    if any(call.op == "Conv" for call in calls_of(rule.lhs)) and verdict.rule is not None:
+        grouped = judge(meant, rounds=0)
+        if grouped.outcome == "refuted":
+            return replace(
+                verdict, rule=usable, added=("group == 1", *verdict.added), counterexample=grouped.counterexample
+            )
+    return replace(verdict, rule=usable)
+
+
+def _checked(work: TasoWork, name: str, *, explicit: bool) -> Rule:
+    """Return the rule of a record for checking: outputs needn't be connected, and constants may be on either side."""
+    taso, fault = work.taso, RuleError("expected a rule, found none")
+    flipped = TasoRule(taso.target, taso.source, tuple((b, a) for a, b in taso.outputs))
+    for record in (taso, flipped):
+        try:
+            text = text_of(record, explicit_groups=explicit, joined=True)
+            (rule,) = parse_rules(f"{name}: {text}", work.where)
+        except RuleError as error:
+            fault = fault if record is flipped else error
+            continue
+        left, right = rule.lhs[0], rule.rhs[0]
+        if len(taso.outputs) > 1 and isinstance(left, Call) and isinstance(right, Call):
+            return replace(rule, lhs=left.args, rhs=right.args)
+        return rule
+    raise fault
+
+
+def judge(rule: Rule, rounds: int = ROUNDS) -> Verdict:
+    """Judge a rule, adding what equalities of sizes it lacks.
+
+    Args:
+        rule: the rule.
+        rounds: how often preconditions may be added.
+    """
+    first, added = "", []
+    for attempt in range(rounds + 1):
+        try:
+            found = check_rule(rule, instances=INSTANCES, draws=1)
+        except EquivalenceError as error:
+            return Verdict(rule.name, "undecided", None, tuple(added), first or str(error))
+        if not isinstance(found, Counterexample):
+            outcome = "proved" if _is_proved(rule) else "tested"
+            return Verdict(rule.name, outcome, rule, tuple(added), first)
+        first = first or str(found)
+        if attempt == rounds:
+            break
+        lacking = [c for c in dict.fromkeys(_lacking(rule)) if c not in added] or _equal_sizes(rule)
+        if not lacking:
+            break
+        added += lacking
+        for condition in lacking:
+            rule = _with(rule, condition)
+    return Verdict(rule.name, "refuted", None, (), first)
+
+
+def _is_proved(rule: Rule) -> bool:
+    try:
+        return all(prove(rule, i.binding()).complete for i in sample_instances(rule, EXAMPLES, 0))
+    except TasoError:
+        return False
+
+
+def _lacking(rule: Rule) -> Iterator[str]:
+    """Yield preconditions that the prover says a rule lacks, from instances at which it holds."""
+    for instance in sample_instances(rule, INSTANCES, 0):
+        try:
+            proof = prove(rule, instance.binding())
+        except (UnprovableError, TasoError):
+            continue
+        yield from equalities(proof.lacking) or []
+
+
+def _equal_sizes(rule: Rule) -> list[str]:
+    """Return fewest equal sizes of variables of one rank under which a rule holds; none if it doesn't under all."""
+    ranks = {c.args[0].args[0].value: c.args[1].value for c in rule.conditions if c.args and c.args[0].value == "rank"}
+    pairs = [(a, b) for a, b in pairwise(sorted(_tensors(rule))) if a in ranks and ranks[a] == ranks.get(b)]
+    wanted = [f"dim({a}, {i}) == dim({b}, {i})" for a, b in pairs for i in range(int(ranks[a] or 0))]
+    if not wanted or not _holds_with(rule, wanted):
+        return []
+    for condition in list(wanted):
+        fewer = [c for c in wanted if c != condition]
+        if _holds_with(rule, fewer):
+            wanted = fewer
+    return wanted
+
+
+def _holds_with(rule: Rule, conditions: Sequence[str]) -> bool:
+    for condition in conditions:
+        rule = _with(rule, condition)
+    try:
+        return not isinstance(check_rule(rule, instances=INSTANCES, draws=1), Counterexample)
+    except EquivalenceError:
+        return False
+
+
+def _with(rule: Rule, condition: str) -> Rule:
+    """Return a rule with one condition more."""
+    probe = f"probe: Sum({', '.join(_tensors(rule))}) => Sum({', '.join(_tensors(rule))}) if {condition}"
+    (parsed,) = parse_rules(probe)
+    text = f"{rule.text} {'and' if rule.conditions else 'if'} {condition}"
+    return replace(rule, conditions=(*rule.conditions, *parsed.conditions), text=text)
+
+
+def _tensors(rule: Rule) -> Sequence[str]:
+    found = {a.name: None for call in calls_of(rule.lhs) for a in call.args if isinstance(a, Var)}
+    return list(found)

@@ -1,0 +1,112 @@
+"""The stages of the generation as pure functions: what they return depends on their argument only."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+
+from taso_gym.rules.unparse import unparse
+from taso_substitutions.candidates import Classes, candidates
+from taso_substitutions.enumerate import enumerate_fragment
+from taso_substitutions.fragments import Fragment
+from taso_substitutions.generalise import Generaliser
+from taso_substitutions.lift import lifted
+from taso_substitutions.minimise import decide
+from taso_substitutions.statement import split_rule, state
+from taso_substitutions.terms import Equality
+
+
+class Enumerate(NamedTuple):
+    """Argument of `enumerated`: a fragment with its letters bound, and the most operators."""
+
+    fragment: Fragment
+    ops: int
+
+
+@dataclass(frozen=True)
+class Found:
+    """Result of `enumerated`.
+
+    Attributes:
+        counts: as TASO's table 3 states them: "graphs", "tensors", "raw" equalities, those "modulo renaming" of inputs,
+            and after removal of a "common subgraph".
+        candidates: (operators of the larger DAG, equality).
+    """
+
+    counts: Mapping[str, int]
+    candidates: list[tuple[int, Equality]] = field(repr=False)
+
+
+class Generalise(NamedTuple):
+    """Argument of `generalised`: equalities, and the letters' sizes in the example that proofs start from."""
+
+    equalities: Sequence[Equality]
+    example: tuple[tuple[str, int], ...]
+
+
+class Decide(NamedTuple):
+    """Argument of `decided`: equalities, and the rules that they may follow from."""
+
+    equalities: Sequence[Equality]
+    rules: Sequence[Equality]
+    iterations: int
+
+
+class State(NamedTuple):
+    """Argument of `stated`.
+
+    Attributes:
+        equality: a most general equality.
+        example: the letters' sizes in the example that proofs start from.
+        lift: whether to state it for all attributes, where that can be shown, and with its multi-output form.
+    """
+
+    equality: Equality
+    example: tuple[tuple[str, int], ...]
+    lift: bool
+
+
+def enumerated(work: Enumerate) -> Found:
+    """Enumerate a fragment and return its equalities."""
+    table, evaluator = enumerate_fragment(work.fragment, work.ops)
+    classes = Classes(work.fragment, table, evaluator.trivial)
+    found = list(candidates(classes))
+    counts = {
+        "graphs": sum(table.dags),
+        "tensors": len(table),
+        "raw": len(table) - len(np.unique(table.value)),
+        "modulo renaming": int(classes.is_pair.sum()),
+        "common subgraph": len(found),
+    }
+    return Found(counts, found)
+
+
+@cache
+def _generaliser(example: tuple[tuple[str, int], ...]) -> Generaliser:
+    return Generaliser(dict(example))
+
+
+def generalised(work: Generalise) -> list[Equality | None]:
+    """Return the most general form of each equality; None where it can't be proved."""
+    generaliser = _generaliser(work.example)
+    return [generaliser.run(equality) for equality in work.equalities]
+
+
+def decided(work: Decide) -> list[bool]:
+    """Return which equalities follow from the rules."""
+    return decide(work.equalities, work.rules, work.iterations)
+
+
+def stated(work: State) -> list[str]:
+    """Return the rules of an equality as lines whose name is still to be given; none where none can be shown."""
+    generaliser = _generaliser(work.example)
+    general = generaliser.proofs(work.equality)
+    if not work.lift:
+        return [unparse(rule) for rule in state(general, "rule")]
+    lines = lifted(general, "rule") or [unparse(rule) for rule in state(general, "rule")]
+    split = split_rule(general, generaliser, "split")
+    return [*lines, *([unparse(split)] if split else [])]

@@ -1,0 +1,83 @@
+"""The work folder: what each stage found, as one file a stage and fragment, written whole or not at all.
+
+A file's first line says of what it is the result; a stage that is resumed takes it only if that is what it would do.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+from taso_gym.atomic import write_text
+from taso_gym.errors import OptionError, RuleError
+
+
+def digest_of(*parts: object) -> str:
+    """Return a hash of the text of values."""
+    return blake2b(repr(parts).encode(), digest_size=12).hexdigest()
+
+
+class WorkFolder:
+    """Keeps the results of stages.
+
+    Args:
+        path: the folder; None keeps nothing.
+        resume: take results that are there already.
+
+    Raises:
+        OptionError: the folder can't be made, or holds results and isn't to be resumed.
+    """
+
+    def __init__(self, path: Path | None, *, resume: bool, force: bool = False) -> None:
+        self.path, self.resume = path, resume
+        if path is None:
+            return
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise OptionError(f"expected a folder to work in, found {path}: {error.strerror}") from error
+        if any(path.glob("*.jsonl")) and not resume and not force:
+            raise OptionError(
+                f"expected an empty work folder, found results in {path}: --resume goes on, --force starts anew"
+            )
+
+    def rows(self, stage: str, key: str, make: Callable[[], Sequence[Any]]) -> list[Any]:
+        """Return the rows of a stage: those of the file if it is the result of the same work, else made and written.
+
+        Args:
+            stage: name of the file.
+            key: digest of everything that the result depends on.
+            make: does the work; rows are JSON values.
+
+        Raises:
+            RuleError: the file is corrupt.
+        """
+        if self.path is None:
+            return list(make())
+        file = self.path / f"{stage}.jsonl"
+        if self.resume and file.is_file():
+            header, *rows = _read(file)
+            if header == {"stage": stage, "key": key}:
+                return rows
+        rows = list(make())
+        lines = (json.dumps(row, separators=(",", ":")) for row in ({"stage": stage, "key": key}, *rows))
+        write_text(file, "".join(f"{line}\n" for line in lines))
+        return rows
+
+    def has(self, stage: str, key: str) -> bool:
+        """Whether `rows` would take the file."""
+        file = self.path / f"{stage}.jsonl" if self.path else None
+        return bool(self.resume and file and file.is_file() and _read(file)[0] == {"stage": stage, "key": key})
+
+
+def _read(file: Path) -> list[Any]:
+    try:
+        rows = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+    except (OSError, ValueError) as error:
+        raise RuleError(f"expected rows of JSON, found a damaged file {file}: {error}") from error
+    if not rows:
+        raise RuleError(f"expected rows of JSON, found an empty file {file}")
+    return rows
