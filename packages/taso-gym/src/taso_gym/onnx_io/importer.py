@@ -9,15 +9,15 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from onnx import ModelProto, NodeProto, TensorProto, TypeProto
+from onnx import ModelProto, NodeProto, TypeProto
 
 from taso_gym.builder import GraphBuilder
 from taso_gym.errors import ModelError, TypeInferenceError
 from taso_gym.graph import OUTPUT_BITS, Graph
 from taso_gym.onnx_io.draft import Draft
 from taso_gym.onnx_io.inference import Inference
-from taso_gym.onnx_io.leaves import Leaves, filled
-from taso_gym.onnx_io.scope import Scope, describe, domain_of, inner_tensors, trains
+from taso_gym.onnx_io.leaves import Leaves, filled, with_data
+from taso_gym.onnx_io.scope import Scope, describe, domain_of, trains
 from taso_gym.onnx_io.shape_values import ShapeValue, constant_value, shape_values, sizes
 from taso_gym.onnx_io.sparse import SparseWeight
 from taso_gym.onnx_io.structure import Step, in_order, read_opsets
@@ -52,7 +52,7 @@ def import_model(model: ModelProto, reader: TensorReader, spans: Mapping[int, Sp
     scope, types = Scope(model, opsets), TypeReader(model)
     leaves = Leaves(model, reader, types, spans)
     nodes = leaves.take_constants(model.graph.node, reader, scope)
-    steps = in_order([_with_data(n, reader) for n in nodes], [*leaves.inputs, *leaves.defaults, *leaves.weights])
+    steps = in_order([with_data(n, reader) for n in nodes], [*leaves.inputs, *leaves.defaults, *leaves.weights])
     graph = _Importer(model, reader, scope, types, leaves).run(steps)
     template = template_of(model)
     hasher = blake2b(template, digest_size=16)
@@ -68,18 +68,6 @@ def import_model(model: ModelProto, reader: TensorReader, spans: Mapping[int, Sp
         external=reader.used_external,
     )
     return Graph(graph.nodes, graph.uses, graph.leaves, graph.next_id, graph.hash, info)
-
-
-def _with_data(node: NodeProto, reader: TensorReader) -> NodeProto:
-    """Return a node whose attributes and subgraphs hold their external data."""
-    if not any(t.data_location == TensorProto.EXTERNAL for t in inner_tensors(node)):
-        return node
-    result = NodeProto()
-    result.CopyFrom(node)
-    for tensor in inner_tensors(result):
-        if tensor.data_location == TensorProto.EXTERNAL:
-            tensor.CopyFrom(reader.inlined(tensor, f"{tensor.name!r} in {describe(node)}"))
-    return result
 
 
 class _Importer:

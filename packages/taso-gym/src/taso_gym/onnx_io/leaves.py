@@ -12,7 +12,7 @@ from taso_gym.errors import ModelError
 from taso_gym.graph import Weight
 from taso_gym.onnx_io.inference import INLINE_BYTES
 from taso_gym.onnx_io.initializers import type_of
-from taso_gym.onnx_io.scope import Scope, describe, domain_of
+from taso_gym.onnx_io.scope import Scope, describe, domain_of, inner_tensors
 from taso_gym.onnx_io.sparse import sparse_weight
 from taso_gym.onnx_io.structure import FIRST_IR_WITH_OVERRIDES
 from taso_gym.onnx_io.tensors import TensorReader, size_bytes, strings, tensor_type
@@ -128,3 +128,15 @@ def filled(node: NodeProto, shape: NDArray[np.int64], reader: TensorReader) -> W
     if size_bytes(dtype, dims) > INLINE_BYTES:
         return FilledWeight(element.tobytes(), dtype, dims)
     return ArrayWeight(np.full(dims, element.reshape(-1)[0], element.dtype), dtype)
+
+
+def with_data(node: NodeProto, reader: TensorReader) -> NodeProto:
+    """Return a node whose attributes and subgraphs hold their external data."""
+    if not any(t.data_location == TensorProto.EXTERNAL for t in inner_tensors(node)):
+        return node
+    result = NodeProto()
+    result.CopyFrom(node)
+    for tensor in inner_tensors(result):
+        if tensor.data_location == TensorProto.EXTERNAL:
+            tensor.CopyFrom(reader.inlined(tensor, f"{tensor.name!r} in {describe(node)}"))
+    return result
