@@ -8,8 +8,8 @@ from typing import NamedTuple
 import gymnasium as gym
 import numpy as np
 import torch
+from stable_baselines3.common.policies import BasePolicy
 
-from taso_agents.policies import CandidatePolicy
 from taso_agents.stats import Estimate, iqm_estimate
 from taso_agents.training_env import Action, state_of
 
@@ -41,9 +41,7 @@ class Episode(NamedTuple):
         return 100 * (self.start_ps - self.best_ps) / max(self.start_ps, 1)
 
 
-def play_policy(
-    policy: CandidatePolicy, env: gym.Env, *, deterministic: bool = True, seed: int | None = None
-) -> Episode:
+def play_policy(policy: BasePolicy, env: gym.Env, *, deterministic: bool = True, seed: int | None = None) -> Episode:
     """Play one episode; torch's random stream is left as it was.
 
     Args:
@@ -58,7 +56,7 @@ def play_policy(
         return _play(policy, env, deterministic)
 
 
-def _play(policy: CandidatePolicy, env: gym.Env, deterministic: bool) -> Episode:
+def _play(policy: BasePolicy, env: gym.Env, deterministic: bool) -> Episode:
     observation, _ = env.reset()
     actions: list[Action] = []
     start_ps = best_ps = state_of(env).cost.time_ps
@@ -74,7 +72,7 @@ def _play(policy: CandidatePolicy, env: gym.Env, deterministic: bool) -> Episode
     return Episode(len(actions), weighed, start_ps, state_of(env).cost.time_ps, best_ps, tuple(actions), best_length)
 
 
-def best_of(policy: CandidatePolicy, env: gym.Env, episodes: int, seed: int = 0) -> Episode:
+def best_of(policy: BasePolicy, env: gym.Env, episodes: int, seed: int = 0) -> Episode:
     """Return the cheapest of several episodes: the first without chance, the others drawn."""
     played = [play_policy(policy, env)]
     played += [play_policy(policy, env, deterministic=False, seed=seed + i) for i in range(1, episodes)]
@@ -99,7 +97,7 @@ class Evaluation(NamedTuple):
     weighed: tuple[float, float]
 
 
-def evaluate(policies: Sequence[CandidatePolicy], env: gym.Env, episodes: int = 16, seed: int = 0) -> Evaluation:
+def evaluate(policies: Sequence[BasePolicy], env: gym.Env, episodes: int = 16, seed: int = 0) -> Evaluation:
     """Play each policy once without chance and several times with it."""
     fixed = [play_policy(policy, env) for policy in policies]
     drawn = [

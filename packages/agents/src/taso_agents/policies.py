@@ -62,7 +62,7 @@ class CandidatePolicy(MaskableActorCriticPolicy):
         hidden: int = 64,
         rounds: int = 3,
         noop_bias: float = -3.0,
-        greed: float = 3.0,
+        greed: float = 2.0,
         use_sde: bool = False,
         **kwargs: Any,
     ) -> None:

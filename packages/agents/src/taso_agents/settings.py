@@ -47,7 +47,7 @@ class PPOSettings:
     rounds: int = 3
     noop_bias: float = -3.0
     see_costs: bool = True
-    greed: float = 3.0
+    greed: float = 2.0
     environments: int = 8
     rollout: int = 128
     minibatch: int = 64
@@ -56,7 +56,7 @@ class PPOSettings:
     gamma: float = 0.99
     gae_lambda: float = 0.95
     clip: float = 0.2
-    entropy: float = 0.01
+    entropy: float = 0.02
     value: float = 0.5
     gradient_norm: float = 0.5
     target_kl: float = 0.05

@@ -1,0 +1,112 @@
+"""Collecting episodes of the real environment: the dissertation's random agent, and mixtures that see more of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from numpy.typing import NDArray
+from stable_baselines3.common.policies import BasePolicy
+
+from taso_agents.data import Dataset, EpisodeRecord, GraphStore
+from taso_agents.latent import Follower
+from taso_agents.training_env import Arrays, state_of
+from taso_agents.world_model import WorldModel
+
+Actor = Callable[[gym.Env, Arrays, np.random.Generator], NDArray[np.int64]]
+"""Chooses an action in an environment, given the observation."""
+
+
+def random_actor(noop_probability: float = 0.2) -> Actor:
+    """Draw a candidate, or NO-OP with the given probability; 0.2 is the dissertation's code, 0 goes on to the end."""
+
+    def act(env: gym.Env, _observation: Arrays, rng: np.random.Generator) -> NDArray[np.int64]:
+        game: Any = env.unwrapped
+        if rng.random() < noop_probability:
+            return np.array([game.layout.xfers, 0])
+        return game.sample_valid(rng)
+
+    return act
+
+
+def greedy_actor(epsilon: float) -> Actor:
+    """Take the candidate that lowers the cost most, or with probability ε, and where none does, any."""
+
+    def act(env: gym.Env, _observation: Arrays, rng: np.random.Generator) -> NDArray[np.int64]:
+        game: Any = env.unwrapped
+        changes = game.view("cost_changes")
+        best = int(changes.argmin())
+        if rng.random() < epsilon or changes[best] >= 0:
+            return game.sample_valid(rng)
+        return np.array(game.candidate_action(best))
+
+    return act
+
+
+def policy_actor(policy: BasePolicy) -> Actor:
+    """Draw from a policy over the environment's own observations."""
+
+    def act(_env: gym.Env, observation: Arrays, _rng: np.random.Generator) -> NDArray[np.int64]:
+        return policy.predict(observation)[0]  # pyright: ignore[reportArgumentType]
+
+    return act
+
+
+def controller_actor(policy: BasePolicy, model: WorldModel) -> Actor:
+    """Draw from a policy over latent observations."""
+    follower, last = Follower(model), [np.zeros(2, np.int64)]
+
+    def act(env: gym.Env, observation: Arrays, _rng: np.random.Generator) -> NDArray[np.int64]:
+        game: Any = env.unwrapped
+        first = game.episode.steps == 0
+        seen = follower.begin(observation) if first else follower.follow(last[0], observation)
+        last[0] = policy.predict(seen)[0]  # pyright: ignore[reportArgumentType]
+        return last[0]
+
+    return act
+
+
+def empty_dataset(env: gym.Env) -> Dataset:
+    """Return a dataset for the episodes of an environment."""
+    space: Any = env.observation_space
+    return Dataset(GraphStore(space["nodes"].shape[1], space["edge_features"].shape[1]))
+
+
+def collect(env: gym.Env, actor: Actor, steps: int, rng: np.random.Generator, dataset: Dataset) -> None:
+    """Add whole episodes to a dataset until they have at least so many steps.
+
+    Args:
+        env: shows ``location_counts``.
+        actor: who plays.
+        steps: real environment steps.
+        rng: what the actor draws from.
+        dataset: to add to.
+    """
+    target = dataset.steps + steps
+    while dataset.steps < target:
+        dataset.episodes.append(play_record(env, actor, rng, dataset.store))
+
+
+def play_record(env: gym.Env, actor: Actor, rng: np.random.Generator, store: GraphStore) -> EpisodeRecord:
+    """Play one episode and return its record."""
+    observation, _ = env.reset()
+    record, ended = EpisodeRecord(), False
+    _note(record, env, observation, store)
+    while not ended:
+        action = actor(env, observation, rng)
+        observation, reward, terminated, truncated, info = env.step(action)
+        assert not info["invalid_action"], f"the actor chose {action}, which is illegal"
+        record.actions.append((int(action[0]), int(action[1])))
+        record.rewards.append(float(reward))
+        _note(record, env, observation, store)
+        record.exhausted = terminated and not observation["match_mask"].any()
+        ended = terminated or truncated
+    return record
+
+
+def _note(record: EpisodeRecord, env: gym.Env, observation: Arrays, store: GraphStore) -> None:
+    key = (state_of(env).hash, len(record.actions))
+    record.graphs.append(store.add(key, observation))
+    record.counts.append(observation["location_counts"][:-1].astype(np.int16))

@@ -1,0 +1,228 @@
+"""Fitting a world model to episodes: first everything on single steps, end to end, then the rest on latents."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from taso_agents.data import Dataset, EpisodeRecord
+from taso_agents.world_model import Prediction, WorldModel
+
+
+@dataclass(frozen=True)
+class FitSettings:
+    """How a world model is fitted.
+
+    Attributes:
+        encoder_epochs: passes over all single steps, training encoder and heads together.
+        encoder_batch: steps a gradient.
+        epochs: passes over all episodes, training all but the encoder.
+        batch: episodes a gradient.
+        learning_rate: of Adam; falls to 0 along a half cosine.
+        gradient_norm: largest norm of a gradient.
+        seed: of the shuffling.
+    """
+
+    encoder_epochs: int = 20
+    encoder_batch: int = 64
+    epochs: int = 40
+    batch: int = 4
+    learning_rate: float = 1e-3
+    gradient_norm: float = 1.0
+    seed: int = 0
+
+
+LOSS_WEIGHTS = {"latent": 1 / 32, "reward": 1.0, "end": 0.1, "mask": 0.1, "change": 0.1}
+"""Weights of the losses; the mixture's is divided by the dimensions, as in the dissertation's code."""
+
+
+class Sequences(NamedTuple):
+    """Episodes padded to the longest, B of T steps.
+
+    Attributes:
+        graph: (B, T + 1) numbers in the store, 0 beyond the end.
+        counts: (B, T + 1, N).
+        xfer, location: (B, T).
+        reward: (B, T) in %.
+        end: (B, T) 1 where nothing was left to do afterwards.
+        valid: (B, T) a real step, and not NO-OP, which ends the episode by definition.
+    """
+
+    graph: Tensor
+    counts: Tensor
+    xfer: Tensor
+    location: Tensor
+    reward: Tensor
+    end: Tensor
+    valid: Tensor
+
+
+def pad_episodes(episodes: list[EpisodeRecord], noop: int) -> Sequences:
+    """Pad episodes to the longest of them."""
+    B, T, N = len(episodes), max(len(e.actions) for e in episodes), len(episodes[0].counts[0])
+    graph, counts = np.zeros((B, T + 1), np.int64), np.zeros((B, T + 1, N), np.int64)
+    actions, reward = np.zeros((B, T, 2), np.int64), np.zeros((B, T), np.float32)
+    end, valid = np.zeros((B, T), np.float32), np.zeros((B, T), bool)
+    for b, episode in enumerate(episodes):
+        length = len(episode.actions)
+        graph[b, : length + 1], counts[b, : length + 1] = episode.graphs, np.stack(episode.counts)
+        actions[b, :length], reward[b, :length] = episode.actions, episode.rewards
+        end[b, length - 1] = episode.exhausted
+        valid[b, :length] = actions[b, :length, 0] != noop
+    arrays = (graph, counts, actions[..., 0], actions[..., 1], reward, end, valid)
+    return Sequences(*(torch.from_numpy(np.ascontiguousarray(a)) for a in arrays))
+
+
+def step_losses(
+    model: WorldModel, prediction: Prediction, batch: Sequences, next_latent: Tensor | None
+) -> dict[str, Tensor]:
+    """Return each loss for every step, (B, T); that of the latent only if the next one is given (B, T, Z)."""
+    R = model.settings.max_change
+    following, present = batch.counts[:, 1:, model.seen], batch.counts[:, :-1, model.seen]
+    change = (following - present).clamp(-R, R) + R
+    mask = functional.binary_cross_entropy_with_logits(prediction.mask, (following > 0).float(), reduction="none")
+    losses = {
+        "reward": functional.smooth_l1_loss(
+            prediction.reward, batch.reward / model.reward_scale, reduction="none", beta=0.1
+        ),
+        "end": functional.binary_cross_entropy_with_logits(prediction.end, batch.end, reduction="none"),
+        "mask": mask.sum(-1),
+        "change": functional.cross_entropy(prediction.change.movedim(-1, 1), change, reduction="none").sum(-1),
+    }
+    if next_latent is not None:
+        losses["latent"] = -prediction.latent.log_prob(next_latent)
+    assert all(loss.shape == batch.valid.shape for loss in losses.values())
+    assert set(losses) <= set(LOSS_WEIGHTS)
+    return losses
+
+
+def total_loss(losses: dict[str, Tensor], valid: Tensor) -> tuple[Tensor, dict[str, float]]:
+    """Return the weighted sum of the means over valid steps, and the means by name."""
+    weight = valid / valid.sum().clamp(min=1)
+    means = {name: (loss * weight).sum() for name, loss in losses.items()}
+    total = torch.stack([LOSS_WEIGHTS[name] * mean for name, mean in means.items()]).sum()
+    return total, {name: float(mean.detach()) for name, mean in means.items()}
+
+
+class Fitted(NamedTuple):
+    """One epoch of a fit.
+
+    Attributes:
+        phase: "encoder" or "memory".
+        epoch: within the phase.
+        losses: mean over the epoch by name.
+    """
+
+    phase: str
+    epoch: int
+    losses: dict[str, float]
+
+
+def fit(
+    model: WorldModel,
+    dataset: Dataset,
+    settings: FitSettings | None = None,
+    on_epoch: Callable[[Fitted], None] | None = None,
+) -> Tensor:
+    """Fit a world model to episodes; return the latents of all graphs of the store, (S, Z)."""
+    settings = settings or FitSettings()
+    report = on_epoch or (lambda _fitted: None)
+    rng = np.random.default_rng(settings.seed)
+    rewards = np.concatenate([e.rewards for e in dataset.episodes])
+    model.reward_scale.fill_(max(float(np.abs(rewards).mean()), 1e-3))
+    model.seen |= torch.from_numpy(np.any([np.any(e.counts, 0) for e in dataset.episodes], 0))
+    model.train()
+    for epoch in range(settings.encoder_epochs):
+        report(Fitted("encoder", epoch, _encoder_epoch(model, dataset, settings, rng)))
+    latents = encode_all(model, dataset)
+    optimizer = torch.optim.Adam(
+        [p for n, p in model.named_parameters() if not n.startswith(("encoder.", "to_latent.", "decode."))],
+        settings.learning_rate,
+    )
+    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, max(settings.epochs, 1))
+    for epoch in range(settings.epochs):
+        report(Fitted("memory", epoch, _memory_epoch(model, dataset, latents, optimizer, settings, rng)))
+        schedule.step()
+    model.eval()
+    return latents
+
+
+def encode_all(model: WorldModel, dataset: Dataset, batch: int = 64) -> Tensor:
+    """Return the latents of all graphs of a store, (S, Z)."""
+    numbers = range(len(dataset.store.graphs))
+    with torch.no_grad():
+        parts = [model.encode(dataset.store.batch(numbers[i : i + batch])) for i in numbers[::batch]]
+    return torch.cat(parts)
+
+
+def _encoder_epoch(
+    model: WorldModel, dataset: Dataset, settings: FitSettings, rng: np.random.Generator
+) -> dict[str, float]:
+    """Train encoder and heads on single steps, each with an empty memory; the latent must also tell the counts."""
+    optimizer = torch.optim.Adam(model.parameters(), settings.learning_rate)
+    steps = [(e, t) for e in dataset.episodes for t in range(len(e.actions)) if e.actions[t][0] != model.xfers]
+    seen: list[dict[str, float]] = []
+    for chosen in _batches(len(steps), settings.encoder_batch, rng):
+        batch = pad_episodes([_single(*steps[i]) for i in chosen], model.xfers)
+        latent = model.encode(dataset.store.batch(batch.graph[:, 0].tolist()))
+        prediction, *_ = model(latent[:, None], batch.counts[:, :-1], batch.xfer, batch.location)
+        loss, means = total_loss(step_losses(model, prediction, batch, None), batch.valid)
+        told = functional.mse_loss(model.decode(latent), model.scaled_counts(batch.counts[:, 0]))
+        _descend(loss + told, model, optimizer, settings.gradient_norm)
+        seen.append({**means, "decode": float(told.detach())})
+    return _mean(seen)
+
+
+def _memory_epoch(
+    model: WorldModel,
+    dataset: Dataset,
+    latents: Tensor,
+    optimizer: torch.optim.Optimizer,
+    settings: FitSettings,
+    rng: np.random.Generator,
+) -> dict[str, float]:
+    """Train all but the encoder on whole episodes, from an empty memory."""
+    seen: list[dict[str, float]] = []
+    for chosen in _batches(len(dataset.episodes), settings.batch, rng):
+        batch = pad_episodes([dataset.episodes[i] for i in chosen], model.xfers)
+        latent = latents[batch.graph]
+        prediction, *_ = model(latent[:, :-1], batch.counts[:, :-1], batch.xfer, batch.location)
+        loss, means = total_loss(step_losses(model, prediction, batch, latent[:, 1:]), batch.valid)
+        _descend(loss, model, optimizer, settings.gradient_norm)
+        seen.append(means)
+    return _mean(seen)
+
+
+def _single(episode: EpisodeRecord, t: int) -> EpisodeRecord:
+    """Return one step of an episode as an episode."""
+    last = t == len(episode.actions) - 1
+    states = slice(t, t + 2)
+    return EpisodeRecord(
+        episode.graphs[states],
+        episode.counts[states],
+        [episode.actions[t]],
+        [episode.rewards[t]],
+        episode.exhausted and last,
+    )
+
+
+def _batches(count: int, size: int, rng: np.random.Generator) -> list[np.ndarray]:
+    order = rng.permutation(count)
+    return [order[i : i + size] for i in range(0, count, size)]
+
+
+def _descend(loss: Tensor, model: WorldModel, optimizer: torch.optim.Optimizer, gradient_norm: float) -> None:
+    optimizer.zero_grad()
+    loss.backward()
+    torch.nn.utils.clip_grad_norm_(model.parameters(), gradient_norm)
+    optimizer.step()
+
+
+def _mean(seen: list[dict[str, float]]) -> dict[str, float]:
+    return {name: float(np.mean([s[name] for s in seen])) for name in seen[0]}
