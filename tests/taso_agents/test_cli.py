@@ -37,6 +37,13 @@ def test_evaluate_compares_with_searches(trained: Path) -> None:
         assert row in done.stdout
 
 
+def test_dream_writes_world_model_and_controller(tmp_path: Path) -> None:
+    small = ["--rounds", "1", "--steps", "60", "--dream-steps", "64", "-o", "d.pt"]
+    done = taso_agents("dream", SQUEEZENET, *small, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "real steps: controller saves" in done.stdout and (tmp_path / "d.pt").exists()
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

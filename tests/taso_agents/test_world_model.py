@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 import torch
 
+from taso_agents import checkpoint
 from taso_agents.collect import collect, empty_dataset, greedy_actor, random_actor
 from taso_agents.data import Dataset
 from taso_agents.fit import FitSettings, Fitted, encode_all, fit, pad_episodes, step_losses
-from taso_agents.training_env import make_env, state_of
+from taso_agents.training_env import describe, make_env
 from taso_agents.world_model import WorldModel, WorldModelSettings, load_world_model
 from taso_gym.errors import CheckpointError
 
@@ -133,9 +134,14 @@ def test_saved_and_loaded_says_the_same(
     tmp_path: Path, short: gym.Env, dataset: Dataset, fitted: tuple[WorldModel, torch.Tensor, list[Fitted]]
 ) -> None:
     model, latents, _ = fitted
-    model.save(tmp_path / "w.pt", {"rules": state_of(short).rules.digest})
-    spaces = short.observation_space, short.action_space
-    loaded, _ = load_world_model(tmp_path / "w.pt", *spaces, state_of(short).rules.digest)
+    model.save(tmp_path / "w.pt", describe("SqueezeNet", short, {}, {}), starts=[latents[:1]])
+    loaded, data = load_world_model(tmp_path / "w.pt")
     assert torch.equal(encode_all(loaded, dataset), latents)
-    with pytest.raises(CheckpointError, match="of the rule set another, found one of"):
-        load_world_model(tmp_path / "w.pt", *spaces, "another")
+    assert torch.equal(data["starts"][0], latents[:1]) and data["taso"]["model"] == "SqueezeNet"
+
+
+def test_a_file_of_another_version_is_refused(tmp_path: Path, short: gym.Env) -> None:
+    taso = describe("SqueezeNet", short, {}, {})
+    checkpoint.save(tmp_path / "w.pt", "world model", taso, settings={"latent": 3}, weights={})
+    with pytest.raises(CheckpointError, match="doesn't fit this version's observation"):
+        load_world_model(tmp_path / "w.pt")

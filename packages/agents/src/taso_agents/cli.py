@@ -57,6 +57,37 @@ def train(
 
 
 @app.command()
+def dream(
+    model: Model,
+    out: Annotated[Path, typer.Option("--out", "-o", help="Where world model and controller go.")] = Path("dream.pt"),
+    rounds: Annotated[int, typer.Option(help="Of collecting, fitting, dreaming and playing.", min=1)] = 3,
+    steps: Annotated[int, typer.Option(help="Real environment steps a round.", min=1)] = 1500,
+    dream_steps: Annotated[int, typer.Option(help="Imagined steps a round.", min=1)] = 60_000,
+    temperature: Annotated[float, typer.Option(help="Temperature of the mixture in dreams.", min=0)] = 1.0,
+    branch: Annotated[int, typer.Option(help="Most steps of a dream; 0 for whole episodes.", min=0)] = 8,
+    seed: Annotated[int, typer.Option(help="Seed of everything random.")] = 0,
+) -> None:
+    """Learn a world model, train a controller in its dreams and play it for real."""
+    if not out.parent.is_dir():
+        raise OptionError(f"expected a folder to write {out.name} into, found none at {out.parent}")
+    from taso_agents.dream import DreamTrainSettings, Round, train_in_dream
+
+    settings = DreamTrainSettings(
+        rounds=rounds, steps=steps, dream_steps=dream_steps, temperature=temperature, branch=branch or None, seed=seed
+    )
+
+    def show(done: Round) -> None:
+        console.print(
+            f"{done.real_steps} real steps: controller saves {done.drawn:.2f} % on average, {done.best:.2f} % at best"
+        )
+
+    with console.status("dream training"):
+        result = train_in_dream(model, settings, on_round=show)
+    result.save(out)
+    console.print(f"{out}: world model and controller")
+
+
+@app.command()
 def evaluate(
     policies: Annotated[list[Path], typer.Argument(help="Policies of one network and rule set, one a seed.")],
     model: Annotated[str | None, typer.Option(help="Another network than they were trained on.")] = None,

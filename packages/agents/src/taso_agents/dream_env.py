@@ -17,7 +17,8 @@ from torch.nn import functional
 from taso_agents.latent import latent_observation, latent_space
 from taso_agents.starts import Starts
 from taso_agents.training_env import Arrays
-from taso_agents.world_model import Memory, WorldModel
+from taso_agents.world_model import Memory, WorldModel, load_world_model
+from taso_gym.errors import CheckpointError
 
 
 class DreamSettings(NamedTuple):
@@ -196,3 +197,38 @@ class DreamEnv(gym.Env[Arrays, NDArray[np.int64]]):
         shown = info["final_obs"][0] if "final_obs" in info else {key: array[0] for key, array in observation.items()}
         invalid = {"invalid_action": np.bool_(info["invalid_action"][0])}
         return shown, float(reward[0]), bool(terminated[0]), bool(truncated[0]), invalid
+
+
+def load_dreams(
+    world_model: str,
+    num_envs: int = 64,
+    network: str | None = None,
+    temperature: float = 1.0,
+    branch: int | None = None,
+    max_episode_steps: int | None = None,
+) -> DreamVectorEnv:
+    """Make dreams from the file of a world model: entry point of ``gymnasium.make_vec("TasoDream-v0", …)``.
+
+    Args:
+        world_model: file that `taso_agents.dream.DreamResult.save` wrote.
+        num_envs: how many at once.
+        network: what the world model must be of, if anything.
+        temperature: τ.
+        branch: most steps of a dream.
+        max_episode_steps: in place of the real environment's limit.
+
+    Raises:
+        CheckpointError: the file is no world model, or one of another network.
+    """
+    model, data = load_world_model(world_model)
+    taso = data["taso"]
+    if network and taso["model"] != network:
+        raise CheckpointError(f"{world_model}: expected a world model of {network}, found one of {taso['model']}")
+    how = DreamSettings(temperature, max_episode_steps or taso["sizes"]["max_steps"], branch)
+    return DreamVectorEnv(model, Starts(*data["starts"]), num_envs, how)
+
+
+def load_dream(world_model: str, **arguments: Any) -> DreamEnv:
+    """Make one dream: entry point of ``gymnasium.make("TasoDream-v0", world_model=PATH)``; see `load_dreams`."""
+    dreams = load_dreams(world_model, 1, **arguments)
+    return DreamEnv(dreams.model, dreams.starts, dreams.settings)

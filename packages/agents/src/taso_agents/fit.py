@@ -24,6 +24,7 @@ class FitSettings:
         encoder_batch: steps a gradient.
         epochs: passes over all episodes, training all but the encoder.
         batch: episodes a gradient.
+        forget: chance that the memory doesn't see a latent, so that it learns to do with what it predicts itself.
         learning_rate: of Adam; falls to 0 along a half cosine.
         gradient_norm: largest norm of a gradient.
         seed: of the shuffling.
@@ -33,6 +34,7 @@ class FitSettings:
     encoder_batch: int = 64
     epochs: int = 40
     batch: int = 4
+    forget: float = 0.5
     learning_rate: float = 1e-3
     gradient_norm: float = 1.0
     seed: int = 0
@@ -192,7 +194,8 @@ def _memory_epoch(
     for chosen in _batches(len(dataset.episodes), settings.batch, rng):
         batch = pad_episodes([dataset.episodes[i] for i in chosen], model.xfers)
         latent = latents[batch.graph]
-        prediction, *_ = model(latent[:, :-1], batch.counts[:, :-1], batch.xfer, batch.location)
+        kept = torch.from_numpy(rng.random(batch.xfer.shape) >= settings.forget)[..., None]
+        prediction, *_ = model(latent[:, :-1] * kept, batch.counts[:, :-1], batch.xfer, batch.location)
         loss, means = total_loss(step_losses(model, prediction, batch, latent[:, 1:]), batch.valid)
         _descend(loss, model, optimizer, settings.gradient_norm)
         seen.append(means)

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 import torch
-from gymnasium import spaces
 
 from taso_agents import checkpoint
+from taso_agents.training_env import layout_of, spaces_of
 from taso_gym.cost import Dims
 from taso_gym.errors import OptionError
-from taso_gym.observation import Features, Layout, Observation, Observer, Scale, count_rows
+from taso_gym.observation import Features, Observation, Observer, Scale, count_rows
 from taso_gym.rules.state import RewriteState
 from taso_gym.search import Searcher
 
@@ -43,9 +43,7 @@ class PolicySearch(Searcher):
             raise OptionError("expected a state with a cost model, found none")
         dims = Dims(getattr(start.cost_model, "dims", None))
         self.features = Features(Scale(start.cost_model, dims, start.cost))
-        layout = self._layout(start)
-        actions = spaces.MultiDiscrete([layout.xfers + 1, layout.locations])
-        self.policy = checkpoint.load_policy(path, layout.space(), actions, start.rules.digest)
+        self.policy = checkpoint.load_policy(path, *spaces_of(layout_of(self.sizes)), start.rules.digest)
         self.episodes = episodes
         self._at, self._length, self._episode = 0, 0, 0
 
@@ -70,14 +68,9 @@ class PolicySearch(Searcher):
         """Stand where it was."""
         self._at, self._length, self._episode = frontier
 
-    def _layout(self, state: RewriteState) -> Layout:
-        nodes, edges = count_rows(state.graph)
-        sizes: dict[str, Any] = {**self.sizes["layout"], "max_nodes": max(nodes, 1), "max_edges": max(edges, 1)}
-        return Layout(**sizes)
-
     def _choose(self, state: RewriteState) -> tuple[int, int] | None:
         """Return (substitution, location), or None for NO-OP."""
-        observer = Observer(self._layout(state), self.features, state)
+        observer = Observer(layout_of(self.sizes, *count_rows(state.graph)), self.features, state)
         observation = observer.observe(self._length / self.sizes["max_steps"])
         with torch.no_grad():
             log_probs = self.policy.get_distribution(as_batch(observation)).log_probs[0]

@@ -7,8 +7,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import gymnasium as gym
-import torch
 from sb3_contrib import MaskablePPO
 
 from taso_agents import checkpoint
@@ -19,8 +17,7 @@ from taso_agents.recorder import RecordedVecEnv
 from taso_agents.run_callback import Duties, Point, RunCallback
 from taso_agents.run_state import ending_on_interrupt, torch_threads
 from taso_agents.settings import PPOSettings
-from taso_agents.training_env import Action, make_env, play, sizes_of, state_of
-from taso_gym.errors import OptionError
+from taso_agents.training_env import Action, describe, make_env, play, state_of
 from taso_gym.rules.state import RewriteState
 
 NEVER = 10**9
@@ -89,7 +86,7 @@ def train(
     )
     env = make_env(model, **arguments)
     env.reset()
-    taso = description(model, env, settings, arguments)
+    taso = describe(model, env, asdict(settings), arguments)
     algorithm = make_algorithm(venv, settings)
     policy = algorithm.policy
     assert isinstance(policy, CandidatePolicy)
@@ -141,31 +138,3 @@ def make_algorithm(venv: RecordedVecEnv, settings: PPOSettings) -> MaskablePPO:
         seed=settings.seed,
         device="cpu",
     )
-
-
-def description(model: str, env: gym.Env, settings: PPOSettings, arguments: dict[str, Any]) -> dict[str, Any]:
-    """Say what a policy or run belongs to, as plain data."""
-    state = state_of(env)
-    return {
-        "model": model,
-        "graph": state.graph.canonical_digest(),
-        "rules": state.rules.digest,
-        "cost": state.cost_model.key if state.cost_model else "",
-        "arguments": plain(arguments),
-        "sizes": sizes_of(env),
-        "settings": asdict(settings),
-        "torch": str(torch.__version__),
-    }
-
-
-def plain(arguments: dict[str, Any]) -> dict[str, Any]:
-    """Return an environment's arguments as what a file may hold.
-
-    Raises:
-        OptionError: one is neither text, number nor a list of them, so that a file couldn't say what it was.
-    """
-    for name, value in arguments.items():
-        parts = value if isinstance(value, list | tuple) else [value]
-        if not all(part is None or isinstance(part, str | int | float | bool) for part in parts):
-            raise OptionError(f"expected text or numbers for {name}, found {value!r}")
-    return {name: list(value) if isinstance(value, tuple) else value for name, value in sorted(arguments.items())}

@@ -12,6 +12,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv
 from taso_agents.training_env import Action, Arrays, make_env, state_of
 from taso_gym.env import Snapshot
 from taso_gym.env.game import GraphGame
+from taso_gym.errors import OptionError
 
 
 class Archive:
@@ -124,6 +125,10 @@ class RecordedVecEnv(DummyVecEnv):
     ) -> None:
         game = make_env(model, **arguments).unwrapped
         assert isinstance(game, GraphGame)
+        if len(game.starts) != 1:
+            raise OptionError(
+                f"expected an environment of one network to train on, found {len(game.starts)} in {model}"
+            )
         game.begin()
         self.start_ps = game.state.cost.time_ps
         self.archive = archive = Archive(self.start_ps)

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
+from gymnasium import spaces
 from numpy.typing import NDArray
 
 import taso_gym
 from taso_gym.errors import OptionError
+from taso_gym.observation import Layout
 from taso_gym.rules.state import RewriteState
 
 gym.register_envs(taso_gym)
@@ -45,12 +48,22 @@ def state_of(env: gym.Env) -> RewriteState:
 
 
 def sizes_of(env: gym.Env) -> dict[str, Any]:
-    """Return the sizes that a policy's observations were laid out with, as plain data."""
+    """Return the sizes that observations are laid out with, but for those that follow the graph's, as plain data."""
     game: Any = env.unwrapped
     layout = game.layout
     fields = ("xfers", "locations", "matches", "pattern_nodes", "location_counts")
     plain: dict[str, Any] = {name: getattr(layout, name) for name in fields}
     return {"layout": {**plain, "extra_views": list(layout.extra_views)}, "max_steps": game.max_steps}
+
+
+def layout_of(sizes: Mapping[str, Any], nodes: int = 1, edges: int = 1) -> Layout:
+    """Return the layout of such sizes for graphs of so many nodes and edges; networks don't depend on these."""
+    return Layout(**sizes["layout"], max_nodes=max(nodes, 1), max_edges=max(edges, 1))
+
+
+def spaces_of(layout: Layout) -> tuple[spaces.Dict, spaces.MultiDiscrete]:
+    """Return the observation space and the action space that belong to a layout."""
+    return layout.space(), spaces.MultiDiscrete([layout.xfers + 1, layout.locations])
 
 
 def play(env: gym.Env, actions: Sequence[Action]) -> Arrays:
@@ -59,3 +72,31 @@ def play(env: gym.Env, actions: Sequence[Action]) -> Arrays:
     for action in actions:
         observation, *_ = env.step(np.array(action))
     return observation
+
+
+def describe(model: str, env: gym.Env, settings: dict[str, Any], arguments: dict[str, Any]) -> dict[str, Any]:
+    """Say what a policy, run or world model belongs to, as plain data."""
+    state = state_of(env)
+    return {
+        "model": model,
+        "graph": state.graph.canonical_digest(),
+        "rules": state.rules.digest,
+        "cost": state.cost_model.key if state.cost_model else "",
+        "arguments": plain(arguments),
+        "sizes": sizes_of(env),
+        "settings": settings,
+        "torch": version("torch"),
+    }
+
+
+def plain(arguments: dict[str, Any]) -> dict[str, Any]:
+    """Return an environment's arguments as what a file may hold.
+
+    Raises:
+        OptionError: one is neither text, number nor a list of them, so that a file couldn't say what it was.
+    """
+    for name, value in arguments.items():
+        parts = value if isinstance(value, list | tuple) else [value]
+        if not all(part is None or isinstance(part, str | int | float | bool) for part in parts):
+            raise OptionError(f"expected text or numbers for {name}, found {value!r}")
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in sorted(arguments.items())}

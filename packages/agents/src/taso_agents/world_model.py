@@ -7,6 +7,7 @@ a dream never asks the real environment.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,6 +21,7 @@ from taso_agents import checkpoint
 from taso_agents.candidates import Observation
 from taso_agents.encoder import GraphEncoder, box
 from taso_agents.mdn import Mixture, MixtureHead
+from taso_agents.training_env import layout_of, spaces_of
 from taso_gym.errors import CheckpointError
 
 Memory = tuple[Tensor, Tensor]
@@ -180,25 +182,24 @@ class WorldModel(nn.Module):
         following[..., self.seen] = expected * (prediction.mask > 0)
         return following
 
-    def save(self, path: str | Path, taso: dict[str, Any], **parts: Any) -> None:
-        """Write the model; ``parts`` are more tensors and plain data to go with it."""
+    def save(self, path: str | Path, taso: Mapping[str, Any], **parts: Any) -> None:
+        """Write the model; ``taso`` holds the rule set's digest and `sizes_of` the environment.
+
+        ``parts`` are more tensors and plain data to go with it.
+        """
+        assert {"rules", "sizes"} <= taso.keys()
         checkpoint.save(path, "world model", taso, settings=asdict(self.settings), weights=self.state_dict(), **parts)
 
 
-def load_world_model(
-    path: str | Path, observation_space: spaces.Dict, action_space: spaces.MultiDiscrete, rules_digest: str
-) -> tuple[WorldModel, dict[str, Any]]:
+def load_world_model(path: str | Path) -> tuple[WorldModel, dict[str, Any]]:
     """Read a world model; return it and everything that was saved with it.
 
     Raises:
-        CheckpointError: the file is no world model, or one for another rule set or observation.
+        CheckpointError: the file is no world model, or one of another version.
     """
     data = checkpoint.load(path, "world model")
-    found = data["taso"].get("rules")
-    if found != rules_digest:
-        raise CheckpointError(f"{path}: expected a world model of the rule set {rules_digest}, found one of {found}")
     try:
-        model = WorldModel(observation_space, action_space, WorldModelSettings(**data["settings"]))
+        model = WorldModel(*spaces_of(layout_of(data["taso"]["sizes"])), WorldModelSettings(**data["settings"]))
         model.load_state_dict(data["weights"])
     except (KeyError, TypeError, RuntimeError) as error:
         raise CheckpointError(f"{path}: the world model doesn't fit this version's observation: {error}") from error
