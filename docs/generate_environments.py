@@ -78,14 +78,14 @@ def facts(spec: EnvSpec) -> str:
     arguments = {key: value for key, value in spec.kwargs.items() if key not in ("model", "models")}
     fixed = table(("argument", "value"), sorted((key, f"`{value!r}`") for key, value in arguments.items()))
     if spec.id == OPEN:
-        code = f"```python\nenv = gym.make({OPEN!r}, model='model.onnx')\n```\n\n"
+        code = f'```python\nenv = gym.make("{OPEN}", model="model.onnx")\n```\n\n'
         return f"{code}Version 0 fixes these arguments:\n\n{fixed}"
     env: Any = gym.make(spec.id)
     size, actions = size_bytes(env.observation_space) / 1024, env.action_space
     graphs = graph_rows(spec)
     head = ("model", "operators", "edges", "parameters", "cost at the start in ms", "legal substitutions")
     return (
-        f"{network_text(spec)}```python\nenv = gym.make({spec.id!r})\n```\n\n{table(head, graphs)}\n"
+        f'{network_text(spec)}```python\nenv = gym.make("{spec.id}")\n```\n\n{table(head, graphs)}\n'
         f"Constants and what is computed from them count as neither operators nor edges. "
         f"The action space is `{actions}`; an observation takes {size:.0f} KiB:\n\n"
         f"{table(('key', 'shape', 'dtype'), space_rows(spec))}\n"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from taso_gym.errors import RuleError
@@ -11,28 +12,30 @@ from taso_substitutions.candidates import expression
 from taso_substitutions.terms import Equality, literal
 
 
-def encode(equality: Equality) -> dict[str, Any]:
-    """Return an equality as JSON values."""
-    return {
+def encode(equality: Equality) -> str:
+    """Return an equality as JSON text."""
+    values = {
         "left": _encode_term(equality.left),
         "right": _encode_term(equality.right),
         "types": [[_encode_dim(d) for d in t.shape or ()] for t in equality.types],
         "attrs": [[name, [_encode_dim(d) for d in value]] for name, value in equality.attrs],
     }
+    return json.dumps(values, separators=(",", ":"))
 
 
-def decode(row: Any) -> Equality:
-    """Return the equality of JSON values.
+def decode(text: str) -> Equality:
+    """Return the equality of JSON text.
 
     Raises:
-        RuleError: they aren't what `encode` makes.
+        RuleError: it isn't what `encode` makes.
     """
     try:
+        row = json.loads(text)
         types = tuple(TensorType("float", tuple(_decode_dim(d) for d in shape)) for shape in row["types"])
         attrs = tuple((str(name), tuple(_decode_dim(d) for d in value)) for name, value in row["attrs"])
         return Equality(_decode_term(row["left"]), _decode_term(row["right"]), types, attrs)
     except (KeyError, TypeError, ValueError, IndexError) as error:
-        raise RuleError(f"expected an equality, found {str(row)[:80]!r}: {error!r}") from error
+        raise RuleError(f"expected an equality, found {text[:80]!r}: {error!r}") from error
 
 
 def _encode_term(term: Root) -> Any:

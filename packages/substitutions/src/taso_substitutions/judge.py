@@ -78,18 +78,23 @@ def _checked(work: TasoWork, name: str, *, explicit: bool) -> Rule:
     """Return the rule of a record for checking: outputs needn't be connected, and constants may be on either side."""
     taso, fault = work.taso, RuleError("expected a rule, found none")
     flipped = TasoRule(taso.target, taso.source, tuple((b, a) for a, b in taso.outputs))
-    for record in (taso, flipped):
+    for record in sorted((taso, flipped), key=_computes_constants):
         try:
             text = text_of(record, explicit_groups=explicit, joined=True)
             (rule,) = parse_rules(f"{name}: {text}", work.where)
         except RuleError as error:
-            fault = fault if record is flipped else error
+            fault = error
             continue
         left, right = rule.lhs[0], rule.rhs[0]
         if len(taso.outputs) > 1 and isinstance(left, Call) and isinstance(right, Call):
             return replace(rule, lhs=left.args, rhs=right.args)
         return rule
     raise fault
+
+
+def _computes_constants(taso: TasoRule) -> bool:
+    """Whether the source has operators without operands, which a left side can't bind."""
+    return any(not op.inputs for op in taso.source)
 
 
 def judge(rule: Rule, rounds: int = ROUNDS) -> Verdict:

@@ -35,9 +35,8 @@ from taso_substitutions.terms import Equality
 from taso_substitutions.verify.certificates import certificates, sidecar_of
 from taso_substitutions.work import WorkFolder, digest_of
 
-SMALL = 3
-"""Operators up to which every candidate is proved; larger ones only if the basis of the small doesn't derive them."""
 PROVED_AT_A_TIME = 50
+DERIVED_AT_A_TIME = 5 * BATCH
 CHECK_ITERATIONS = 4
 Item = TypeVar("Item")
 
@@ -109,35 +108,36 @@ class Pipeline:
 
     def _found(self, fragment: Fragment, key: str, made: Iterator[Found]) -> Found:
         """Return what was enumerated: the next one that is made, or what the work folder has."""
-        fresh: list[Found] = []
 
-        def make() -> list[dict[str, Any]]:
-            fresh.append(next(made))
-            return _found_rows(fresh[0])
+        def make() -> list[str]:
+            found = next(made)
+            return [json.dumps([found.counts, len(found.small)]), *found.small, *found.large]
 
-        rows = self.work.rows(f"{fragment.name}.candidates", key, make)
-        return fresh[0] if fresh else Found(rows[0], [(int(r["size"]), decode(r)) for r in rows[1:]])
+        head, *rows = self.work.lines(f"{fragment.name}.candidates", key, make)
+        counts, small = json.loads(head)
+        return Found(counts, rows[:small], rows[small:])
 
     def _fragment(self, fragment: Fragment, key: str, made: Iterator[Found]) -> FragmentResult:
-        def make() -> list[dict[str, Any]]:
+        def make() -> list[str]:
             found = self._found(fragment, key, made)
-            return [dict(found.counts), *self._general(fragment, found)]
+            kinds = self._general(fragment, found)
+            return [json.dumps([found.counts, [len(rows) for rows in kinds]]), *chain(*kinds)]
 
-        head, *rows = self.work.rows(f"{fragment.name}.general", key, make)
-        equalities = {kind: [decode(r) for r in rows if kind in r["kind"]] for kind in ("general", "basis")}
-        exceptions = [f"{r['kind']}: {decode(r).body}" for r in rows if r["kind"] in ("unproved", "underived")]
-        counts = {**head, "most general": len({e.body for e in equalities["general"]})}
-        return FragmentResult(fragment, counts, equalities["general"], equalities["basis"], exceptions)
+        head, *rows = self.work.lines(f"{fragment.name}.general", key, make)
+        counts, lengths = json.loads(head)
+        kinds = [[decode(next(left)) for _ in range(n)] for left in [iter(rows)] for n in lengths]
+        general, chosen, underived, unproved = kinds
+        exceptions = [f"underived: {e.body}" for e in underived] + [f"unproved: {e.body}" for e in unproved]
+        counts["most general"] = len({e.body for e in [*general, *chosen]})
+        return FragmentResult(fragment, counts, [*general, *chosen], chosen, exceptions)
 
-    def _general(self, fragment: Fragment, found: Found) -> list[dict[str, Any]]:
-        """Return the equalities of a fragment by kind: "general", "general basis", "unproved", "underived"."""
-        small = [e for size, e in found.candidates if size <= SMALL]
-        large = [e for size, e in found.candidates if size > SMALL]
-        general, unproved = self._generalise(fragment, small)
+    def _general(self, fragment: Fragment, found: Found) -> list[list[str]]:
+        """Return the most general equalities outside the basis, the basis, what it doesn't derive, and the unproved."""
+        general, unproved = self._generalise(fragment, found.small)
         given = self._basis(fragment.name, list(general.values()))
-        failed = {e.key for e in unproved}
-        underived = [e for e in self._underived(fragment.name, small, given) if e.key not in failed]
-        waiting = sorted(self._underived(fragment.name, large, given), key=lambda e: (e.size, e.key))
+        failed = set(unproved)
+        underived = [text for text in self._underived(fragment.name, found.small, given) if text not in failed]
+        waiting = sorted(self._underived(fragment.name, found.large, given), key=lambda text: (len(text), text))
         while waiting:
             some = waiting[: max(200, len(waiting) // 4)]
             new, failures = self._generalise(fragment, some)
@@ -146,22 +146,20 @@ class Pipeline:
             unproved += failures
             waiting = self._underived(fragment.name, waiting[len(some) :], given)
         chosen = {e.key for e in given}
-        kinds = {key: "general basis" if key in chosen else "general" for key in general}
-        rows = [{**encode(general[key]), "kind": kinds[key]} for key in sorted(general)]
-        rows += [{**encode(e), "kind": "underived"} for e in sorted(underived, key=lambda e: e.key)]
-        return rows + [{**encode(e), "kind": "unproved"} for e in sorted(unproved, key=lambda e: e.key)]
+        rest, short = (
+            [encode(general[k]) for k in sorted(general) if (k in chosen) is wanted] for wanted in (False, True)
+        )
+        return [rest, short, sorted(underived), sorted(unproved)]
 
-    def _generalise(
-        self, fragment: Fragment, equalities: Sequence[Equality]
-    ) -> tuple[dict[str, Equality], list[Equality]]:
+    def _generalise(self, fragment: Fragment, equalities: Sequence[str]) -> tuple[dict[str, Equality], list[str]]:
         example = tuple(sorted(fragment.example().items()))
         work = [Generalise(part, example) for part in _parts(equalities, PROVED_AT_A_TIME)]
         results = chain.from_iterable(self._map(f"{fragment.name}: prove", generalised, work))
         general: dict[str, Equality] = {}
-        unproved: list[Equality] = []
-        for equality, found in zip(equalities, results, strict=True):
+        unproved: list[str] = []
+        for text, found in zip(equalities, results, strict=True):
             if found is None:
-                unproved.append(equality)
+                unproved.append(text)
             else:
                 general[found.key] = found
         return general, unproved
@@ -170,11 +168,11 @@ class Pipeline:
         total = len(equalities)
         return basis(equalities, lambda left: self.progress(f"{name}: minimise", total - left, total))
 
-    def _underived(self, name: str, equalities: Sequence[Equality], rules: Sequence[Equality]) -> list[Equality]:
+    def _underived(self, name: str, equalities: Sequence[str], rules: Sequence[Equality]) -> list[str]:
         """Return the equalities that don't follow from rules: the direct check of completeness."""
-        work = [Decide(part, rules, CHECK_ITERATIONS) for part in _parts(equalities, BATCH)]
+        work = [Decide(part, rules, CHECK_ITERATIONS) for part in _parts(equalities, DERIVED_AT_A_TIME)]
         known = chain.from_iterable(self._map(f"{name}: derive", decided, work))
-        return [e for e, done in zip(equalities, known, strict=True) if not done]
+        return [text for text, done in zip(equalities, known, strict=True) if not done]
 
     def finish(self, results: Sequence[FragmentResult], most: int) -> Generated:
         """Join what was found in the fragments and state it as rules.
@@ -205,27 +203,23 @@ class Pipeline:
         lift: bool,
     ) -> list[list[str]]:
         work = [State(e, tuple(sorted(origin[e.key].example().items())), lift) for e in equalities]
-        return self.work.rows(f"rules.{stage}", key, lambda: list(self._map(title, stated, work)))
+        rows = self.work.lines(f"rules.{stage}", key, lambda: [json.dumps(r) for r in self._map(title, stated, work)])
+        return [json.loads(row) for row in rows]
 
     def certify(self, path: Path) -> None:
         """Write the certificates of a rule file beside it."""
         rules = [[rule] for rule in read_rules(path)]
         key = digest_of(__version__, path.read_text(encoding="utf-8"))
-        rows = self.work.rows(
-            f"certificates.{path.stem}",
-            key,
-            lambda: list(chain(*self._map(f"certify {path.stem}", certificates, rules))),
+        name = f"certificates.{path.stem}"
+        rows = self.work.lines(
+            name, key, lambda: [json.dumps(r) for part in self._map(name, certificates, rules) for r in part]
         )
-        write_text(sidecar_of(path), "".join(f"{json.dumps(row)}\n" for row in rows))
+        write_text(sidecar_of(path), "".join(f"{row}\n" for row in rows))
 
     def _map(self, title: str, function: Callable[[Item], Any], items: Sequence[Item]) -> Iterator[Any]:
         for number, result in enumerate(self.engine.map(function, items), 1):
             self.progress(title, number, len(items))
             yield result
-
-
-def _found_rows(found: Found) -> list[dict[str, Any]]:
-    return [dict(found.counts), *({**encode(e), "size": size} for size, e in found.candidates)]
 
 
 def _parts(items: Sequence[Item], size: int) -> list[Sequence[Item]]:

@@ -11,13 +11,17 @@ import numpy as np
 
 from taso_gym.rules.unparse import unparse
 from taso_substitutions.candidates import Classes, candidates
+from taso_substitutions.encoding import decode, encode
 from taso_substitutions.enumerate import enumerate_fragment
 from taso_substitutions.fragments import Fragment
 from taso_substitutions.generalise import Generaliser
 from taso_substitutions.lift import lifted
-from taso_substitutions.minimise import decide
+from taso_substitutions.minimise import derivable
 from taso_substitutions.statement import split_rule, state
 from taso_substitutions.terms import Equality
+
+SMALL = 3
+"""Operators up to which every candidate is proved; larger ones only if the basis of the small doesn't derive them."""
 
 
 class Enumerate(NamedTuple):
@@ -34,24 +38,25 @@ class Found:
     Attributes:
         counts: as TASO's table 3 states them: "graphs", "tensors", "raw" equalities, those "modulo renaming" of inputs,
             and after removal of a "common subgraph".
-        candidates: (operators of the larger DAG, equality).
+        small, large: equalities of DAGs of up to `SMALL` operators, and of larger ones, as `encode` writes them.
     """
 
     counts: Mapping[str, int]
-    candidates: list[tuple[int, Equality]] = field(repr=False)
+    small: list[str] = field(repr=False)
+    large: list[str] = field(repr=False)
 
 
 class Generalise(NamedTuple):
-    """Argument of `generalised`: equalities, and the letters' sizes in the example that proofs start from."""
+    """Argument of `generalised`: encoded equalities, and the letters' sizes in the example that proofs start from."""
 
-    equalities: Sequence[Equality]
+    equalities: Sequence[str]
     example: tuple[tuple[str, int], ...]
 
 
 class Decide(NamedTuple):
-    """Argument of `decided`: equalities, and the rules that they may follow from."""
+    """Argument of `decided`: encoded equalities, and the rules that they may follow from."""
 
-    equalities: Sequence[Equality]
+    equalities: Sequence[str]
     rules: Sequence[Equality]
     iterations: int
 
@@ -82,7 +87,8 @@ def enumerated(work: Enumerate) -> Found:
         "modulo renaming": int(classes.is_pair.sum()),
         "common subgraph": len(found),
     }
-    return Found(counts, found)
+    small, large = ([encode(e) for size, e in found if (size > SMALL) is above] for above in (False, True))
+    return Found(counts, small, large)
 
 
 @cache
@@ -93,12 +99,12 @@ def _generaliser(example: tuple[tuple[str, int], ...]) -> Generaliser:
 def generalised(work: Generalise) -> list[Equality | None]:
     """Return the most general form of each equality; None where it can't be proved."""
     generaliser = _generaliser(work.example)
-    return [generaliser.run(equality) for equality in work.equalities]
+    return [generaliser.run(decode(text)) for text in work.equalities]
 
 
 def decided(work: Decide) -> list[bool]:
     """Return which equalities follow from the rules."""
-    return decide(work.equalities, work.rules, work.iterations)
+    return derivable([decode(text) for text in work.equalities], work.rules, work.iterations)
 
 
 def stated(work: State) -> list[str]:

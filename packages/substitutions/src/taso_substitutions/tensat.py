@@ -113,9 +113,11 @@ class _Side:
         kind, parameters = OPERATORS[name]
         items: list[TasoTensor | int] = []
         if self.after == "(":
-            while self._next() in ("(", ","):
+            while (sign := self._next()) in ("(", ","):
                 if not str(self.after).startswith(")"):
                     items.append(self._term())
+            if sign != ")":
+                raise ValueError(f"{sign!r} instead of )")
         numbers = [i for i in items if isinstance(i, int)]
         tensors = tuple(i for i in items if isinstance(i, TasoTensor))
         if len(numbers) < len(parameters):

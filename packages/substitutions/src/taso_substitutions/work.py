@@ -9,7 +9,6 @@ import json
 from collections.abc import Callable, Sequence
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any
 
 from taso_gym.atomic import write_text
 from taso_gym.errors import OptionError, RuleError
@@ -44,40 +43,40 @@ class WorkFolder:
                 f"expected an empty work folder, found results in {path}: --resume goes on, --force starts anew"
             )
 
-    def rows(self, stage: str, key: str, make: Callable[[], Sequence[Any]]) -> list[Any]:
-        """Return the rows of a stage: those of the file if it is the result of the same work, else made and written.
+    def lines(self, stage: str, key: str, make: Callable[[], Sequence[str]]) -> Sequence[str]:
+        """Return the lines of a stage: those of the file if it is the result of the same work, else made and written.
 
         Args:
             stage: name of the file.
             key: digest of everything that the result depends on.
-            make: does the work; rows are JSON values.
+            make: does the work; a line is the JSON text of a value.
 
         Raises:
             RuleError: the file is corrupt.
         """
         if self.path is None:
-            return list(make())
+            return make()
         file = self.path / f"{stage}.jsonl"
-        if self.resume and file.is_file():
-            header, *rows = _read(file)
-            if header == {"stage": stage, "key": key}:
-                return rows
-        rows = list(make())
-        lines = (json.dumps(row, separators=(",", ":")) for row in ({"stage": stage, "key": key}, *rows))
-        write_text(file, "".join(f"{line}\n" for line in lines))
-        return rows
+        if self.has(stage, key):
+            return _read(file)[1:]
+        lines = make()
+        write_text(file, "".join(f"{line}\n" for line in (_header(stage, key), *lines)))
+        return lines
 
     def has(self, stage: str, key: str) -> bool:
-        """Whether `rows` would take the file."""
+        """Whether `lines` would take the file."""
         file = self.path / f"{stage}.jsonl" if self.path else None
-        return bool(self.resume and file and file.is_file() and _read(file)[0] == {"stage": stage, "key": key})
+        return bool(self.resume and file and file.is_file() and _read(file)[0] == _header(stage, key))
 
 
-def _read(file: Path) -> list[Any]:
+def _header(stage: str, key: str) -> str:
+    return json.dumps({"stage": stage, "key": key})
+
+
+def _read(file: Path) -> list[str]:
     try:
-        rows = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
-    except (OSError, ValueError) as error:
+        lines = file.read_text(encoding="utf-8").splitlines()
+        json.loads(lines[0])
+    except (OSError, ValueError, IndexError) as error:
         raise RuleError(f"expected rows of JSON, found a damaged file {file}: {error}") from error
-    if not rows:
-        raise RuleError(f"expected rows of JSON, found an empty file {file}")
-    return rows
+    return lines

@@ -13,9 +13,9 @@ import typer
 
 from taso_gym.atomic import write_bytes, write_text
 from taso_gym.console import console
-from taso_gym.errors import OptionError
+from taso_gym.errors import OptionError, RuleError
 from taso_gym.rules.rule import Rule
-from taso_gym.rules.ruleset import RuleSet, read_rules
+from taso_gym.rules.ruleset import RuleSet, reader_of
 from taso_gym.rules.taso_pb import read_file
 from taso_gym.rules.taso_wire import serialize
 from taso_gym.rules.unparse import unparse
@@ -43,12 +43,14 @@ def import_rules(
             results = running.map(judge_taso, work)
             total = len(work)
         else:
-            rules = read_rules(file)
+            rules = reader_of(file)(file)
             results, total = running.map(judge, rules), len(rules)
         verdicts: list[Verdict] = []
         for verdict in results:
             verdicts.append(verdict)
             display("decide", len(verdicts), total)
+        if not verdicts:
+            raise RuleError(f"expected rules in {file}, found none")
         report(verdicts)
         if output is not None:
             held = [v.rule for v in verdicts if v.rule is not None]

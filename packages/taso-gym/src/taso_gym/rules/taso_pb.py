@@ -14,7 +14,7 @@ from pathlib import Path
 from taso_gym.errors import RuleError
 from taso_gym.rules.notation import parse_rules
 from taso_gym.rules.rule import Rule
-from taso_gym.rules.taso_terms import CONV, ENLARGE, KERNEL_H, KERNEL_W, Side, name_of
+from taso_gym.rules.taso_terms import CONV, ENLARGE, KERNEL_H, KERNEL_W, SCALED, Side, name_of
 from taso_gym.rules.taso_wire import TasoOperator, TasoRule, TasoTensor, parse
 
 
@@ -95,7 +95,8 @@ def _kernels(taso: TasoRule) -> dict[int, tuple[int, int]]:
         if tensor.op < 0:
             found.setdefault(tensor.op, kernel)
         elif ops[tensor.op].type != ENLARGE:
-            for operand in ops[tensor.op].inputs:
+            scalars = 1 if ops[tensor.op].type == SCALED else 0
+            for operand in ops[tensor.op].inputs[: len(ops[tensor.op].inputs) - scalars]:
                 visit(ops, operand, kernel)
 
     for ops in (taso.source, taso.target):

@@ -11,9 +11,10 @@ KERNEL_H, KERNEL_W, STRIDE_H, STRIDE_W, PAD, ACTIVATION = 4, 5, 6, 7, 8, 9
 NUM_INPUTS, NUM_OUTPUTS, NUM_DIM, AXIS, PERM, SHUFFLE = 1, 2, 10, 11, 12, 13
 ACTIVATIONS = {0: "", 1: "Sigmoid", 2: "Relu", 3: "Tanh"}
 CONV, POOL_MAX, POOL_AVG, CONCAT, SPLIT, TRANSPOSE, MATMUL, ENLARGE = 3, 6, 7, 12, 13, 15, 18, 20
+SCALED = 19
 IMM, ICONV, ONE, CPOOL = 22, 23, 24, 25
 CONSTANTS = frozenset({IMM, ICONV, ONE, CPOOL})
-ELEMENTWISE = {8: "Relu", 9: "Sigmoid", 10: "Tanh", 16: "Add", 17: "Mul", 19: "Mul", 28: "Sub", 29: "Div"}
+ELEMENTWISE = {8: "Relu", 9: "Sigmoid", 10: "Tanh", 16: "Add", 17: "Mul", SCALED: "Mul", 28: "Sub", 29: "Div"}
 
 
 def name_of(variable: int) -> str:
@@ -59,7 +60,7 @@ class Side:
 
     def _elementwise(self, op: TasoOperator) -> str:
         terms = [self.term(t) for t in op.inputs]
-        if op.type == 19 and op.inputs[1].op < 0:
+        if op.type == SCALED and op.inputs[1].op < 0:
             self.ranks[op.inputs[1].op] = 0
         elif len(terms) == 2 and terms[0] != terms[1]:
             self._alike(*op.inputs)

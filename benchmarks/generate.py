@@ -1,0 +1,87 @@
+"""What discovering substitutions takes, beside TASO's figures.
+
+    python benchmarks/generate.py [--taso FOLDER] [--ops 4] [--jobs 2] [--only taso,all,judge]
+
+TASO's rule files are those of its repository (graph_subst.pb), in FOLDER. Times are CPU times of all processes, which
+other work on the machine disturbs least, and wall times; "loops" is CPU time in units of a calibration loop, a million
+additions in Python, to be compared between machines. Memory is the peak of the largest process, and their sum.
+"""
+
+import argparse
+import json
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from taso_gym.rules.ruleset import RuleSet
+
+PUBLISHED = {
+    "taso": "TASO: 75-92 s, 7.1 GB, 619 rules, 550 distinct, at least 11 false",
+    "all": "TASO: not feasible (about 2 TB)",
+    "judge": "TASO: hangs on the false ones; 342 s with today's z3",
+}
+COMMAND = Path(sys.executable).with_name("taso-gen-subst")
+
+
+def calibration_s() -> float:
+    """Least CPU time of a million additions."""
+    times = []
+    for _ in range(5):
+        begin, total = time.process_time(), 0
+        for i in range(1_000_000):
+            total += i
+        times.append(time.process_time() - begin)
+    return min(times)
+
+
+def measured(*arguments: object) -> tuple[str, dict[str, float]]:
+    """Run the command; return what it printed, and what it took."""
+    before, begin = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+    done = subprocess.run([COMMAND, *map(str, arguments)], capture_output=True, text=True, check=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return done.stdout, {"cpu_s": cpu, "wall_s": time.perf_counter() - begin, "peak_mib": after.ru_maxrss / 1024}
+
+
+def show(what: str, took: dict[str, float], printed: str, loop: float) -> None:
+    print(f"\n{what}\n  {PUBLISHED[what]}")
+    print("  ours: " + ", ".join(f"{k} {v:.0f}" for k, v in took.items()) + f", loops {took['cpu_s'] / loop:.0f}")
+    print("  " + "\n  ".join(printed.strip().splitlines()[-12:]))
+
+
+def generation(what: str, folder: Path, loop: float, ops: int, jobs: int) -> None:
+    names = "taso" if what == "taso" else "all"
+    settings = ["--ops", ops, "--fragments", names, "--jobs", jobs, "-o", folder / what]
+    printed, took = measured("generate", *settings, *(["--most", 0, "--no-certificates"] if what == "taso" else []))
+    show(what, took, printed, loop)
+    for name in ("full", "basis"):
+        rules = RuleSet.load(folder / what / f"{name}.rules", numerics="fast")
+        print(f"  {name}: {len(rules)} rules")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--taso", type=Path)
+    parser.add_argument("--ops", type=int, default=4)
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--only", default="taso,all,judge")
+    options = parser.parse_args()
+    loop = calibration_s()
+    print(json.dumps({"calibration_s": round(loop, 4)}))
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        if "taso" in options.only.split(","):
+            generation("taso", folder, loop, min(3, options.ops), options.jobs)
+        if "all" in options.only.split(","):
+            generation("all", folder, loop, options.ops, options.jobs)
+    if "judge" in options.only.split(",") and options.taso:
+        for file in sorted(options.taso.glob("*.pb")):
+            printed, took = measured("import", file, "--jobs", options.jobs)
+            show("judge", took, printed.strip().splitlines()[-1], loop)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,111 @@
+from pathlib import Path
+
+import pytest
+from rule_discovery import run
+
+from taso_gym.rules.taso_pb import read_file
+from taso_substitutions.verify import certify
+
+TRUE = "assoc: MatMul(x, MatMul(y, z)) => MatMul(MatMul(x, y), z) if rank(x) == 2 and rank(y) == 2 and rank(z) == 2\n"
+FALSE = "wrong: Relu(Add(x, y)) => Add(Relu(x), Relu(y))\n"
+LACKING = "lacks: Add(MatMul(x, a), MatMul(x, b)) => MatMul(x, Sub(a, b))\n"
+
+
+@pytest.fixture
+def mine(tmp_path: Path) -> Path:
+    file = tmp_path / "mine.rules"
+    file.write_text(TRUE)
+    return file
+
+
+def test_recheck_replays_certificates(mine: Path) -> None:
+    certify(mine)
+    assert run("recheck", mine) == 0
+
+
+def test_recheck_wants_certificates(mine: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("recheck", mine) == 2
+    assert "expected certificates" in capsys.readouterr().err
+
+
+def test_recheck_sees_a_rule_that_was_changed(mine: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    certify(mine)
+    mine.write_text(TRUE.replace("=> MatMul(MatMul(x, y), z)", "=> MatMul(x, MatMul(y, z))"))
+    assert run("recheck", mine) == 2
+    assert "assoc" in capsys.readouterr().err
+
+
+def test_import_audits_rules(mine: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    mine.write_text(TRUE + FALSE + LACKING)
+    assert run("import", mine, "--jobs", 1) == 0
+    printed = capsys.readouterr().out
+    assert "wrong: refuted" in printed
+    assert "lacks: refuted" in printed
+    assert "1 proved, 2 refuted of 3" in printed
+
+
+def test_import_writes_what_holds(mine: Path, tmp_path: Path) -> None:
+    mine.write_text(TRUE + FALSE)
+    target = tmp_path / "held.rules"
+    assert run("import", mine, "-o", target, "--jobs", 1) == 0
+    assert target.read_text() == TRUE
+    assert run("recheck", target) == 0
+    assert run("import", mine, "-o", target, "--jobs", 1) == 2
+
+
+def test_import_reads_tensat(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "rules.txt"
+    file.write_text("matmul(matmul(input_1,input_4),input_5)==matmul(input_1,matmul(input_4,input_5))\n")
+    assert run("import", file, "--jobs", 1) == 0
+    assert "1 proved of 1" in capsys.readouterr().out
+
+
+def test_export_can_be_read_again(mine: Path, tmp_path: Path) -> None:
+    target = tmp_path / "mine.pb"
+    assert run("export", mine, target) == 0
+    assert len(read_file(target)) == 1
+    assert run("import", target, "--jobs", 1) == 0
+    assert run("export", mine, target) == 2
+
+
+@pytest.mark.parametrize("command", ["recheck", "import"])
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        ("rules.rules", b"no rule"),
+        ("rules.rules", b"r: Relu(x) => __import__('os')"),
+        ("rules.rules", b"\xff\xfe"),
+        ("rules.pb", b"\x0a\xff"),
+        ("rules.pb", b""),
+        ("rules.csv", b""),
+    ],
+)
+def test_damaged_files(
+    command: str, name: str, data: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / name
+    file.write_bytes(data)
+    assert run(command, file) == 2
+    assert "error: " in capsys.readouterr().err
+
+
+def test_explain_draws_and_proves(mine: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("explain", "assoc", "--source", mine) == 0
+    printed = capsys.readouterr().out
+    assert "%1 = MatMul(y, z)" in printed
+    assert "proof for all sizes" in printed
+
+
+def test_explain_shows_a_counterexample(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("explain", FALSE.strip()) == 0
+    assert "wrong is false" in capsys.readouterr().out
+
+
+def test_explain_wants_a_name_of_the_set(mine: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("explain", "other", "--source", mine) == 2
+    assert "expected a rule of the set" in capsys.readouterr().err
+
+
+def test_stats_count(mine: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("stats", mine) == 0
+    assert "with MatMul" in capsys.readouterr().out

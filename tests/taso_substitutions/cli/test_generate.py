@@ -1,0 +1,81 @@
+from pathlib import Path
+
+import pytest
+from rule_discovery import SMALL, run
+
+from taso_gym.rules.ruleset import RuleSet
+
+
+@pytest.fixture(scope="module")
+def generated(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("generated") / "rules"
+    assert run("generate", *SMALL, "-o", folder) == 0
+    return folder
+
+
+def test_files_are_rule_sets(generated: Path) -> None:
+    full, basis = (RuleSet.load(generated / f"{name}.rules") for name in ("full", "basis"))
+    assert len(full) >= len(basis) > 0
+    assert {rule.name for rule in basis} <= {rule.name for rule in full}
+
+
+def test_a_header_says_how_it_was_made(generated: Path) -> None:
+    text = (generated / "basis.rules").read_text()
+    for word in ("--ops 2", "--fragments scalar", "MatMul", "Completeness"):
+        assert word in text
+
+
+def test_options_alone_generate_the_same(generated: Path, tmp_path: Path) -> None:
+    assert run(*SMALL, "-o", tmp_path / "again", "--work", tmp_path / "work") == 0
+    for name in ("full.rules", "basis.rules", "exceptions.txt"):
+        assert (tmp_path / "again" / name).read_bytes() == (generated / name).read_bytes()
+
+
+def test_shards_give_the_same(generated: Path, tmp_path: Path) -> None:
+    options = [*SMALL, "--work", tmp_path / "work"]
+    assert run(*options, "--shard", "1/1", "--resume") == 0
+    merge = ["merge", tmp_path / "work", *SMALL, "-o", tmp_path / "merged"]
+    assert run(*merge) == 0
+    assert (tmp_path / "merged" / "full.rules").read_bytes() == (generated / "full.rules").read_bytes()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--max-shape", "4xx4"],
+        ["--max-shape", "0x4"],
+        ["--max-shape", "4"],
+        ["--max-shape", "100000x100000x100000x100000"],
+        ["--ops", "0"],
+        ["--ops", "9"],
+        ["--fragments", "nothing"],
+        ["--operators", "Nothing"],
+        ["--shard", "3/2"],
+        ["--shard", "one"],
+        ["--engine", "cloud"],
+        ["--jobs", "0"],
+        ["--memory", "0.000001"],
+    ],
+)
+def test_bad_options(options: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("generate", *options, "-o", tmp_path / "rules") == 2
+    error = capsys.readouterr().err
+    assert "error: expected" in error
+    assert "Traceback" not in error
+    assert not list(tmp_path.glob("**/*.rules"))
+
+
+def test_nothing_is_overwritten(generated: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = (generated / "full.rules").read_bytes()
+    assert run("generate", *SMALL, "-o", generated) == 2
+    assert "--force" in capsys.readouterr().err
+    assert (generated / "full.rules").read_bytes() == before
+
+
+def test_ray_is_named_where_it_is_missing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("typer")
+    try:
+        import ray  # noqa: F401
+    except ImportError:
+        assert run("generate", *SMALL, "--engine", "ray", "-o", tmp_path / "rules") == 2
+        assert "taso-substitutions[ray]" in capsys.readouterr().err

@@ -1,0 +1,43 @@
+import pytest
+
+from taso_gym.errors import OptionError
+from taso_substitutions.fragments import FRAGMENTS, chosen_fragments
+
+USUAL = [f for f in FRAGMENTS.values() if f.usual]
+
+
+@pytest.mark.parametrize("name", list(FRAGMENTS))
+def test_letters_have_two_sizes_within_bounds(name: str) -> None:
+    (fragment,) = chosen_fragments(name, (4, 4, 4, 4))
+    assert len(fragment.sizes) == 2
+    assert all(1 <= size <= 4 for sizes in fragment.sizes for size in sizes.values())
+
+
+@pytest.mark.parametrize("name", [f.name for f in USUAL])
+def test_what_an_operator_takes_besides_is_an_input(name: str) -> None:
+    fragment = FRAGMENTS[name]
+    assert {extra for instance in fragment.instances for extra in instance.extra} <= set(fragment.inputs)
+
+
+def test_operators_are_many() -> None:
+    assert len({instance.key for fragment in USUAL for instance in fragment.instances}) >= 20
+    assert len(USUAL) >= 3
+
+
+def test_sizes_grow_with_the_bound() -> None:
+    (small,), (large,) = (chosen_fragments("matrix", (size,) * 2) for size in (4, 8))
+    assert all(large.sizes[0][k] == 2 * v for k, v in small.sizes[0].items())
+
+
+@pytest.mark.parametrize(
+    ("names", "largest", "operators", "message"),
+    [
+        ("matrices", (4, 4), (), "expected fragments of"),
+        ("matrix", (4,), (), "expected 2 axes"),
+        ("convolution", (4, 4, 2, 2), (), "expected at least"),
+        ("matrix", (4, 4), ("Convolve",), "expected operators of the fragments"),
+    ],
+)
+def test_bad_settings(names: str, largest: tuple[int, ...], operators: tuple[str, ...], message: str) -> None:
+    with pytest.raises(OptionError, match=message):
+        chosen_fragments(names, largest, operators)

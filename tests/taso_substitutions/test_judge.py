@@ -1,0 +1,87 @@
+from pathlib import Path
+
+import pytest
+
+from taso_gym.errors import RuleError
+from taso_gym.rules.notation import parse_rules
+from taso_gym.rules.taso_pb import read_file
+from taso_substitutions.judge import TasoWork, Verdict, judge, judge_taso
+from taso_substitutions.tensat import read_tensat
+
+DATA = Path(__file__).parents[1] / "data" / "taso"
+
+
+def shipped(number: int) -> Verdict:
+    return judge_taso(TasoWork(read_file(DATA / "graph_subst.pb")[number], number, "graph_subst.pb"))
+
+
+def verdict(text: str) -> Verdict:
+    (rule,) = parse_rules(f"r: {text}")
+    return judge(rule)
+
+
+@pytest.mark.parametrize("number", [99, 100, 130, 131])
+def test_false_rules_of_taso_are_refuted(number: int) -> None:
+    found = shipped(number)
+    assert found.outcome == "refuted"
+    assert "is false" in found.counterexample
+    assert found.rule is None
+
+
+@pytest.mark.parametrize("number", [125, 126, 128])
+def test_rules_false_for_groups_are_refuted_as_stated(number: int) -> None:
+    found = shipped(number)
+    assert found.added[0] == "group == 1"
+    assert "is false" in found.counterexample
+    assert found.rule is not None
+
+
+@pytest.mark.parametrize("number", [0, 22, 76, 77, 80, 81])
+def test_true_rules_of_taso_are_proved(number: int) -> None:
+    assert shipped(number).outcome == "proved"
+
+
+@pytest.mark.slow
+def test_every_shipped_rule_is_decided() -> None:
+    assert all(shipped(number).outcome in ("proved", "refuted") for number in range(133))
+
+
+def test_generated_rules_of_taso_are_decided() -> None:
+    records = read_file(DATA / "generated_depth_2.pb")
+    found = [judge_taso(TasoWork(record, i, "file")) for i, record in enumerate(records)]
+    assert {v.outcome for v in found} <= {"proved", "tested"}
+
+
+def test_a_lacking_precondition_is_added() -> None:
+    found = verdict(
+        "Concat(Add(x, y), Add(u, v), axis=0) => Add(Concat(x, u, axis=0), Concat(y, v, axis=0))"
+        " if rank(x) == 1 and rank(y) == 1 and rank(u) == 1 and rank(v) == 1"
+    )
+    assert found.outcome == "proved"
+    assert found.added
+
+
+def test_what_is_false_anyway_is_refuted() -> None:
+    found = verdict("Relu(Add(x, y)) => Add(Relu(x), Relu(y))")
+    assert found.outcome == "refuted"
+    assert "x = " in found.counterexample
+
+
+def test_tensat_equations_are_read(tmp_path: Path) -> None:
+    file = tmp_path / "rules.txt"
+    file.write_text(
+        "relu(concat(0,input_1,input_2))==concat(0,relu(input_1),relu(input_2))\n"
+        "conv2d(1,1,0,2,input_7,input_10)==relu(conv2d(1,1,0,0,input_7,input_10))\n"
+    )
+    found = [judge_taso(TasoWork(record, i, "file")) for i, record in enumerate(read_tensat(file))]
+    assert [v.outcome for v in found] == ["proved", "proved"]
+
+
+@pytest.mark.parametrize(
+    "text", ["relu(input_1)", "relu(input_1==input_1", "what(input_1)==input_1", "1==1", "relu($)==relu(input_1)"]
+)
+def test_other_text_is_refused(text: str, tmp_path: Path) -> None:
+    file = tmp_path / "rules.txt"
+    file.write_text(text)
+    with pytest.raises(RuleError):
+        read_tensat(file)

@@ -1,0 +1,52 @@
+from rule_discovery import discovered
+
+from taso_gym.rules.notation import parse_rules
+from taso_substitutions.fragments import FRAGMENTS
+from taso_substitutions.generalise import Generaliser
+from taso_substitutions.stages import State, stated
+from taso_substitutions.statement import equalities, passes
+from taso_substitutions.terms import Equality
+
+
+def rules_of(name: str, start: str, *, lift: bool) -> list[str]:
+    equality: Equality = next(e for e in discovered(name).general if e.body.startswith(start))
+    example = tuple(sorted(FRAGMENTS[name].example().items()))
+    return stated(State(equality, example, lift))
+
+
+def test_facts_become_conditions() -> None:
+    assert equalities(["x0.1 = x1.0", "s0.0 = x2.3"]) == ["dim(x0, 1) == dim(x1, 0)", "s0[0] == dim(x2, 3)"]
+    assert equalities(["x0.1 = inner"]) is None
+
+
+def test_both_directions_are_stated() -> None:
+    forward, backward = rules_of("matrix", "MatMul(MatMul(x0, x1), x2)", lift=False)
+    assert forward.startswith("rule: MatMul(MatMul(x0, x1), x2) => MatMul(x0, MatMul(x1, x2)) if ")
+    assert backward.startswith("rule-back: MatMul(x0, MatMul(x1, x2)) => MatMul(MatMul(x0, x1), x2) if ")
+
+
+def test_attributes_are_lifted() -> None:
+    (first, *_) = rules_of("matrix", "Concat(Relu(x0), Relu(x1), axis=0)", lift=True)
+    assert first == "rule [exact]: Concat(Relu(x0), Relu(x1), axis=a0) => Relu(Concat(x0, x1, axis=a0))"
+
+
+def test_a_concat_gives_a_rule_with_two_outputs() -> None:
+    lines = rules_of("matrix", "Concat(MatMul(x0, x1), MatMul(x0, x2), axis=1)", lift=True)
+    (split,) = [line for line in lines if line.startswith("split")]
+    assert "MatMul(x0, x1), MatMul(x0, x2) => *Split(MatMul(x0, Concat(x1, x2, axis=1)), axis=1" in split
+
+
+def test_sums_do_not_claim_to_keep_bits() -> None:
+    assert not any("[exact]" in line for line in rules_of("matrix", "Concat(MatMul(", lift=False))
+
+
+def test_false_rules_do_not_pass() -> None:
+    (rule,) = parse_rules("r: Relu(Add(x, y)) => Add(Relu(x), Relu(y))")
+    assert not passes(rule)
+
+
+def test_a_rule_that_broadcasts_needs_its_ranks() -> None:
+    generaliser = Generaliser(FRAGMENTS["matrix"].example())
+    equality = next(e for e in discovered("matrix").general if e.body.startswith("Transpose(MatMul("))
+    assert generaliser.prove(equality) is not None
+    assert any("rank(" in line for line in rules_of("matrix", "Transpose(MatMul(", lift=False))
