@@ -19,7 +19,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -52,8 +52,20 @@ class SessionSettings:
             raise OptionError(f"expected an optimisation level among {', '.join(LEVELS)}, found {self.level!r}")
 
 
+class Runner(NamedTuple):
+    """A model in another runtime.
+
+    Attributes:
+        script: answers as `taso_gym.cost.latency_child` does, started by the same Python.
+        model: file that it is given.
+    """
+
+    script: Path
+    model: Path
+
+
 def measure(
-    models: Mapping[str, Graph | str | Path],
+    models: Mapping[str, Graph | str | Path | Runner],
     *,
     threads: int = 1,
     provider: str = "cpu",
@@ -70,7 +82,7 @@ def measure(
     Each runs in a process of its own, on the same random inputs, in rounds of about 50 ms and of random order.
 
     Args:
-        models: name -> graph or file.
+        models: name -> graph or file for onnxruntime, or another runtime with a file.
         threads: intra-op threads.
         provider: "cpu" or "cuda".
         dims: values of dimension symbols; others are 1 (leading axis) or 128.
@@ -96,6 +108,8 @@ def measure(
         own = {name: {**common, "model": _as_file(model, Path(folder))} for name, model in models.items()}
         for name in models:
             own[name] |= asdict((settings or {}).get(name, SessionSettings()))
+            if isinstance(model := models[name], Runner):
+                own[name]["script"] = str(model.script)
         for (session, i), found in _rounds(own, (sessions, rounds), rng, timeout_s):
             for name, runs in found.items():
                 times[name][session, i] = summary(runs) / 1e6
@@ -121,7 +135,9 @@ def _rounds(
                 yield (session, i), {name: children[name].run(runs[name]) for name in order}
 
 
-def _as_file(model: Graph | str | Path, folder: Path) -> str:
+def _as_file(model: Graph | str | Path | Runner, folder: Path) -> str:
+    if isinstance(model, Runner):
+        model = model.model
     if not isinstance(model, Graph):
         if not Path(model).is_file():
             raise CostError(f"expected a model file, found nothing at {model}")
@@ -146,7 +162,7 @@ class _Child:
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115
         environment = {**os.environ, "OMP_NUM_THREADS": str(settings["threads"])}
         self._process = subprocess.Popen(
-            [sys.executable, "-P", str(CHILD)],
+            [sys.executable, "-P", settings.get("script", str(CHILD))],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,

@@ -1,0 +1,174 @@
+"""How much faster than onnxruntime by itself: the networks of networks.toml, optimised by search alone, beside others.
+
+    python benchmarks/end_to_end.py [network ...] [--batch 1] [--threads 1] [--budget 300s] [--tools onnxslim,openvino]
+
+For each network: export it, run `taso-gym optimize --cost onnxruntime` and the other tools on the file, and measure
+all against the file as given, interleaved, in fresh sessions, everything at ORT_ENABLE_ALL. Each network and setting
+is one row, a JSON file in --rows, written at once; what is there is not done again, so a run goes on where it was
+ended. Optimised files are kept in --folder. --phase optimise or measure does one half: the first bears a busy machine,
+the second doesn't. At the end the table of all rows is written into docs/results.md. Packages:
+benchmarks/requirements.txt; what isn't installed, or fails, is named in the row.
+"""
+
+import argparse
+import filecmp
+import importlib.util
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from support.networks import Network, file_of, networks
+from support.other_tools import TOOLS
+from support.table import write_table
+
+from taso_gym.atomic import write_text
+from taso_gym.cost.measure import Runner, measure
+from taso_gym.cost.sessions import cpu_name
+from taso_gym.errors import CostError
+
+HERE = Path(__file__).parent
+OURS, GIVEN = "taso-gym", "file"
+PACKAGES = {
+    **{tool: tool for tool in TOOLS},
+    "transformers": "onnxruntime",
+    "openvino": "openvino",
+    "torch.compile": "torch",
+}
+LONGEST_S = 900
+
+
+def optimised(network: Network, batch: int, settings: argparse.Namespace) -> tuple[Path, dict[str, Any]]:
+    """Return the file that `taso-gym optimize` makes of a network, and how it went; done once."""
+    source = file_of(network, batch, settings.folder)
+    target, log = (source.with_suffix(suffix) for suffix in (".fast.onnx", ".optimise.json"))
+    if not log.exists():
+        command = [sys.executable, "-m", "taso_gym", "optimize", source, "-o", target, "--cost", "onnxruntime"]
+        command += ["--search", settings.search, "--budget", settings.budget, "--numerics", settings.numerics]
+        command += ["--rules", settings.rules, *settings.options.split()]
+        began = time.monotonic()
+        done = subprocess.run(list(map(str, command)), capture_output=True, text=True)
+        if done.returncode:
+            raise CostError(f"{network.name}: taso-gym optimize ended with {done.returncode}: {done.stderr[-300:]}")
+        said = {"seconds": round(time.monotonic() - began), "said": done.stdout.strip().splitlines()}
+        asked = {k: getattr(settings, k) for k in ("search", "budget", "numerics", "rules", "options")}
+        write_text(log, json.dumps({**said, **asked}, indent=1))
+    return target, json.loads(log.read_text())
+
+
+def others(network: Network, batch: int, settings: argparse.Namespace) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return what the other tools make of a network, and for those that make nothing, why."""
+    source = file_of(network, batch, settings.folder)
+    found: dict[str, Any] = {}
+    missing: dict[str, str] = {}
+    for tool in settings.tools:
+        if importlib.util.find_spec(PACKAGES[tool].partition(".")[0]) is None:
+            missing[tool] = "not installed"
+        elif tool == "openvino":
+            found[tool] = Runner(HERE / "support" / "other_runtimes.py", source)
+        elif tool == "torch.compile" and network.maker == "light":
+            missing[tool] = "there is no torch module of it"
+        elif tool == "torch.compile":
+            described = source.with_suffix(".txt")
+            write_text(described, f"{network.name} {batch}")
+            found[tool] = Runner(HERE / "support" / "other_runtimes.py", described)
+        else:
+            target, why = _by_tool(tool, source)
+            found |= {tool: target} if target else {}
+            missing |= {tool: why} if why else {}
+    return found, missing
+
+
+def _by_tool(tool: str, source: Path) -> tuple[Path | None, str]:
+    target = source.with_suffix(f".{tool}.onnx")
+    if target.exists():
+        return target, ""
+    command = [sys.executable, str(HERE / "support" / "other_tools.py"), tool, str(source), str(target)]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=LONGEST_S)
+    except subprocess.TimeoutExpired:
+        return None, f"not done after {LONGEST_S} s"
+    last = (done.stderr.strip().splitlines() or ["no file"])[-1]
+    return (target, "") if not done.returncode and target.exists() else (None, last[:200])
+
+
+def measured(models: Mapping[str, Any], settings: argparse.Namespace) -> tuple[Any, dict[str, str]]:
+    """Measure models; one that doesn't run is left out and named."""
+    models, failed = dict(models), dict[str, str]()
+    while True:
+        try:
+            options = {"threads": settings.threads, "sessions": settings.sessions, "rounds": settings.rounds}
+            return measure(models, timeout_s=LONGEST_S, **options), failed
+        except CostError as error:
+            name = next((n for n in models if f"expected {n} to" in str(error) and n not in (GIVEN, OURS)), None)
+            if name is None:
+                raise
+            failed[name] = str(error)[:200]
+            del models[name]
+
+
+def row_of(network: Network, batch: int, settings: argparse.Namespace) -> dict[str, Any]:
+    """Return the row of a network: how many times faster than the file as given each tool's result is."""
+    source = file_of(network, batch, settings.folder)
+    fast, how = optimised(network, batch, settings)
+    unchanged = filecmp.cmp(source, fast, shallow=False)
+    found, missing = others(network, batch, settings)
+    models = {GIVEN: source, **({} if unchanged else {OURS: fast}), **found}
+    speedups: dict[str, list[float]] = {OURS: [1.0, 1.0, 1.0]} if unchanged else {}
+    row: dict[str, Any] = {"network": network.name, "batch": batch, "threads": settings.threads}
+    if len(models) > 1:
+        times, failed = measured(models, settings)
+        speedups |= {n: [round(x, 4) for x in times.speedup(n)] for n in times.rounds if n != GIVEN}
+        missing |= failed
+        row |= {"file_ms": round(times.time_ms(GIVEN), 4), "estimator": times.estimator, "unstable": times.unstable}
+    import onnxruntime
+
+    row |= {"unchanged": unchanged, "speedups": speedups, "missing": missing, "optimise": how}
+    row |= {"sessions": settings.sessions, "rounds": settings.rounds, "machine": cpu_name()}
+    return {**row, "onnxruntime": onnxruntime.__version__, "date": time.strftime("%Y-%m-%d")}
+
+
+def main() -> None:
+    settings = options()
+    chosen = [n for n in networks() if not settings.networks or n.name in settings.networks]
+    for network in chosen:
+        for batch in (b for b in network.batches if b in settings.batch):
+            path = settings.rows / f"{network.name}-b{batch}-t{settings.threads}.json"
+            try:
+                if settings.phase == "optimise":
+                    print(network.name, batch, optimised(network, batch, settings)[1]["said"][-1], flush=True)
+                elif settings.phase != "table" and (settings.again or not path.exists()):
+                    row = row_of(network, batch, settings)
+                    write_text(path, json.dumps(row, indent=1) + "\n")
+                    print(network.name, batch, row["speedups"], flush=True)
+            except (CostError, ImportError) as error:
+                print(f"{network.name} {batch}: {error}", flush=True)
+    if settings.phase != "optimise":
+        write_table(settings.rows)
+
+
+def options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("networks", nargs="*", metavar="network", help="names of networks.toml; default: all")
+    parser.add_argument("--batch", type=int, nargs="*", default=[1], help="1, 8 or both")
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--budget", default="300s", help="time for the search of a network")
+    parser.add_argument("--search", default="taso")
+    parser.add_argument("--numerics", default="reassociate")
+    parser.add_argument("--rules", default="default")
+    parser.add_argument("--options", default="", help="further options of taso-gym optimize")
+    parser.add_argument("--tools", default=",".join(PACKAGES), type=lambda t: [x for x in t.split(",") if x])
+    parser.add_argument("--sessions", type=int, default=2)
+    parser.add_argument("--rounds", type=int, default=10)
+    parser.add_argument("--folder", type=Path, default=Path("build/end_to_end"))
+    parser.add_argument("--rows", type=Path, default=HERE / "rows")
+    parser.add_argument("--phase", choices=("all", "optimise", "measure", "table"), default="all")
+    parser.add_argument("--again", action="store_true", help="measure rows anew that are there")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,74 @@
+"""The table of benchmarks/end_to_end.py in docs/results.md."""
+
+import json
+import math
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from support.networks import networks
+
+from taso_gym.atomic import write_text
+
+PAGE = Path(__file__).parents[2] / "docs" / "results.md"
+BEGIN, END = "<!-- end_to_end: begin -->", "<!-- end_to_end: end -->"
+COLUMNS = ("taso-gym", "transformers", "onnxsim", "onnxslim", "onnxscript", "openvino", "torch.compile")
+
+
+def write_table(rows: Path) -> None:
+    """Write the tables of all rows between their marks in docs/results.md."""
+    text = PAGE.read_text(encoding="utf-8")
+    if BEGIN not in text or END not in text:
+        raise SystemExit(f"expected the marks {BEGIN} and {END} in {PAGE}, found none")
+    before, after = text.partition(BEGIN)[0], text.partition(END)[2]
+    write_text(PAGE, f"{before}{BEGIN}\n{tables(rows)}{END}{after}")
+
+
+def tables(rows: Path) -> str:
+    """Return one table for each number of threads and batch size that was measured."""
+    parts: dict[tuple[int, int], list[dict[str, Any]]] = defaultdict(list)
+    for path in sorted(rows.glob("*.json")):
+        row = json.loads(path.read_text(encoding="utf-8"))
+        parts[row["threads"], row["batch"]].append(row)
+    return "".join(_table(threads, batch, found) for (threads, batch), found in sorted(parts.items()))
+
+
+def _table(threads: int, batch: int, rows: Sequence[Mapping[str, Any]]) -> str:
+    order = {n.name: i for i, n in enumerate(networks())}
+    goals = {n.name: dict(zip(n.batches, n.goal, strict=False)) for n in networks()}
+    listed = [n for n in networks() if batch in n.batches]
+    lines = [
+        f"\n#### Batch {batch}, {threads} thread{'s' if threads > 1 else ''}: {len(rows)} of {len(listed)} networks\n"
+    ]
+    lines += [f"| network | ms | goal | {' | '.join(COLUMNS)} | optimised in |", "| --- " * (len(COLUMNS) + 4) + "|"]
+    for row in sorted(rows, key=lambda row: order[row["network"]]):
+        goal = goals[row["network"]].get(batch)
+        cells = [_cell(row, tool) for tool in COLUMNS]
+        start = [row["network"], f"{row['file_ms']:.2f}" if "file_ms" in row else "", f"{goal:g}" if goal else ""]
+        lines.append(f"| {' | '.join([*start, *cells])} | {row['optimise']['seconds']} s |")
+    for name, summary in (("geometric mean", _geometric), ("median", median)):
+        found = [[r["speedups"][tool][0] for r in rows if tool in r["speedups"]] for tool in COLUMNS]
+        lines.append(f"| {name} | | | {' | '.join(f'{summary(f):.3f}' if f else '' for f in found)} | |")
+    machines = sorted({f"{r['machine']}, onnxruntime {r['onnxruntime']}" for r in rows})
+    searches = sorted({f"--search {r['optimise']['search']} --budget {r['optimise']['budget']}" for r in rows})
+    lines.append(f"\nMeasured on {'; '.join(machines)}. Options: `{'`, `'.join(searches)}`.")
+    failures = [
+        f"{t} on {r['network']} ({why})" for r in rows for t, why in r["missing"].items() if why != "not installed"
+    ]
+    lines += [f"Not run or failed: {'; '.join(failures)}."] if failures else []
+    return "\n".join(lines) + "\n"
+
+
+def _cell(row: Mapping[str, Any], tool: str) -> str:
+    if tool not in row["speedups"]:
+        return "" if row["missing"].get(tool) == "not installed" else "–"
+    ratio, low, high = row["speedups"][tool]
+    if tool == "taso-gym":
+        return "unchanged" if row["unchanged"] else f"**{ratio:.3f}** [{low:.3f}, {high:.3f}]"
+    return f"{ratio:.3f}"
+
+
+def _geometric(values: Sequence[float]) -> float:
+    return math.exp(sum(map(math.log, values)) / len(values))
