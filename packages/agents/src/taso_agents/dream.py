@@ -23,6 +23,7 @@ from taso_agents.scaled import ScaledRewards
 from taso_agents.starts import Starts, starts_of
 from taso_agents.training_env import describe, make_env, sizes_of
 from taso_agents.world_model import WorldModel, WorldModelSettings
+from taso_agents.world_models import kind_of
 from taso_gym.vector import to_sb3
 
 
@@ -130,7 +131,7 @@ def train_in_dream(
     torch.manual_seed(settings.seed)
     env = make_env(network, **arguments)
     env.reset()
-    model = WorldModel(env.observation_space, env.action_space, settings.model)  # pyright: ignore[reportArgumentType]
+    model: WorldModel = kind_of(settings.model)(env.observation_space, env.action_space, settings.model)
     dataset = empty_dataset(env)
     max_steps = sizes_of(env)["max_steps"]
     controller: MaskablePPO | None = None

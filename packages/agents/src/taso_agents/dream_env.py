@@ -12,7 +12,6 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 from torch import Tensor
-from torch.nn import functional
 
 from taso_agents.latent import latent_observation, latent_space
 from taso_agents.starts import Starts
@@ -63,8 +62,8 @@ def imagine(
     ended = (prediction.end[:, 0] > 0) | ~(following > 0).any(1)
     following = following * ~ended[:, None]
     reward = prediction.reward[:, 0] * model.reward_scale
-    sampled = prediction.latent.sample(temperature, generator)[:, 0]
-    return Imagined(functional.layer_norm(sampled, sampled.shape[1:]), following, memory, reward, ended)
+    sampled = model.sample_latent(prediction, temperature, generator)[:, 0]
+    return Imagined(sampled, following, memory, reward, ended)
 
 
 class DreamVectorEnv(VectorEnv[Arrays, NDArray[np.int64], NDArray[Any]]):

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from taso_agents import world_models
 from taso_agents.data import Dataset, EpisodeRecord
 from taso_agents.world_model import Prediction, WorldModel
 
@@ -38,10 +39,6 @@ class FitSettings:
     learning_rate: float = 1e-3
     gradient_norm: float = 1.0
     seed: int = 0
-
-
-LOSS_WEIGHTS = {"latent": 1 / 32, "reward": 1.0, "end": 0.1, "mask": 0.1, "change": 0.1}
-"""Weights of the losses; the mixture's is divided by the dimensions, as in the dissertation's code."""
 
 
 class Sequences(NamedTuple):
@@ -90,25 +87,23 @@ def step_losses(
     change = (following - present).clamp(-R, R) + R
     mask = functional.binary_cross_entropy_with_logits(prediction.mask, (following > 0).float(), reduction="none")
     losses = {
-        "reward": functional.smooth_l1_loss(
-            prediction.reward, batch.reward / model.reward_scale, reduction="none", beta=0.1
-        ),
+        "reward": model.reward_loss(prediction, batch.reward / model.reward_scale),
         "end": functional.binary_cross_entropy_with_logits(prediction.end, batch.end, reduction="none"),
         "mask": mask.sum(-1),
         "change": functional.cross_entropy(prediction.change.movedim(-1, 1), change, reduction="none").sum(-1),
     }
     if next_latent is not None:
-        losses["latent"] = -prediction.latent.log_prob(next_latent)
+        losses["latent"] = model.latent_loss(prediction, next_latent)
     assert all(loss.shape == batch.valid.shape for loss in losses.values())
-    assert set(losses) <= set(LOSS_WEIGHTS)
+    assert set(losses) <= set(model.loss_weights)
     return losses
 
 
-def total_loss(losses: dict[str, Tensor], valid: Tensor) -> tuple[Tensor, dict[str, float]]:
+def total_loss(model: WorldModel, losses: dict[str, Tensor], valid: Tensor) -> tuple[Tensor, dict[str, float]]:
     """Return the weighted sum of the means over valid steps, and the means by name."""
     weight = valid / valid.sum().clamp(min=1)
     means = {name: (loss * weight).sum() for name, loss in losses.items()}
-    total = torch.stack([LOSS_WEIGHTS[name] * mean for name, mean in means.items()]).sum()
+    total = torch.stack([model.loss_weights[name] * mean for name, mean in means.items()]).sum()
     return total, {name: float(mean.detach()) for name, mean in means.items()}
 
 
@@ -140,8 +135,10 @@ def fit(
     model.reward_scale.fill_(max(float(np.abs(rewards).mean()), 1e-3))
     model.seen |= torch.from_numpy(np.any([np.any(e.counts, 0) for e in dataset.episodes], 0))
     model.train()
+    train_encoder = world_models.encoder_epoch(model.kind)
+    encoder_optimizer = torch.optim.Adam(model.parameters(), settings.learning_rate)
     for epoch in range(settings.encoder_epochs):
-        report(Fitted("encoder", epoch, _encoder_epoch(model, dataset, settings, rng)))
+        report(Fitted("encoder", epoch, train_encoder(model, dataset, encoder_optimizer, settings, rng)))
     latents = encode_all(model, dataset)
     optimizer = torch.optim.Adam(
         [p for n, p in model.named_parameters() if not n.startswith(("encoder.", "to_latent.", "decode."))],
@@ -163,22 +160,25 @@ def encode_all(model: WorldModel, dataset: Dataset, batch: int = 64) -> Tensor:
     return torch.cat(parts)
 
 
-def _encoder_epoch(
-    model: WorldModel, dataset: Dataset, settings: FitSettings, rng: np.random.Generator
+def single_step_epoch(
+    model: WorldModel,
+    dataset: Dataset,
+    optimizer: torch.optim.Optimizer,
+    settings: FitSettings,
+    rng: np.random.Generator,
 ) -> dict[str, float]:
     """Train encoder and heads on single steps, each with an empty memory; the latent must also tell the counts."""
-    optimizer = torch.optim.Adam(model.parameters(), settings.learning_rate)
     steps = [(e, t) for e in dataset.episodes for t in range(len(e.actions)) if e.actions[t][0] != model.xfers]
     seen: list[dict[str, float]] = []
-    for chosen in _batches(len(steps), settings.encoder_batch, rng):
+    for chosen in batches(len(steps), settings.encoder_batch, rng):
         batch = pad_episodes([_single(*steps[i]) for i in chosen], model.xfers)
         latent = model.encode(dataset.store.batch(batch.graph[:, 0].tolist()))
         prediction, *_ = model(latent[:, None], batch.counts[:, :-1], batch.xfer, batch.location)
-        loss, means = total_loss(step_losses(model, prediction, batch, None), batch.valid)
+        loss, means = total_loss(model, step_losses(model, prediction, batch, None), batch.valid)
         told = functional.mse_loss(model.decode(latent), model.scaled_counts(batch.counts[:, 0]))
-        _descend(loss + told, model, optimizer, settings.gradient_norm)
+        descend(loss + told, model, optimizer, settings.gradient_norm)
         seen.append({**means, "decode": float(told.detach())})
-    return _mean(seen)
+    return mean(seen)
 
 
 def _memory_epoch(
@@ -191,15 +191,15 @@ def _memory_epoch(
 ) -> dict[str, float]:
     """Train all but the encoder on whole episodes, from an empty memory."""
     seen: list[dict[str, float]] = []
-    for chosen in _batches(len(dataset.episodes), settings.batch, rng):
+    for chosen in batches(len(dataset.episodes), settings.batch, rng):
         batch = pad_episodes([dataset.episodes[i] for i in chosen], model.xfers)
         latent = latents[batch.graph]
         kept = torch.from_numpy(rng.random(batch.xfer.shape) >= settings.forget)[..., None]
         prediction, *_ = model(latent[:, :-1] * kept, batch.counts[:, :-1], batch.xfer, batch.location)
-        loss, means = total_loss(step_losses(model, prediction, batch, latent[:, 1:]), batch.valid)
-        _descend(loss, model, optimizer, settings.gradient_norm)
+        loss, means = total_loss(model, step_losses(model, prediction, batch, latent[:, 1:]), batch.valid)
+        descend(loss, model, optimizer, settings.gradient_norm)
         seen.append(means)
-    return _mean(seen)
+    return mean(seen)
 
 
 def _single(episode: EpisodeRecord, t: int) -> EpisodeRecord:
@@ -215,17 +215,20 @@ def _single(episode: EpisodeRecord, t: int) -> EpisodeRecord:
     )
 
 
-def _batches(count: int, size: int, rng: np.random.Generator) -> list[np.ndarray]:
+def batches(count: int, size: int, rng: np.random.Generator) -> list[np.ndarray]:
+    """Return 0 … count - 1 in random order, in parts of at most ``size``."""
     order = rng.permutation(count)
     return [order[i : i + size] for i in range(0, count, size)]
 
 
-def _descend(loss: Tensor, model: WorldModel, optimizer: torch.optim.Optimizer, gradient_norm: float) -> None:
+def descend(loss: Tensor, model: WorldModel, optimizer: torch.optim.Optimizer, gradient_norm: float) -> None:
+    """Take one step down a loss."""
     optimizer.zero_grad()
     loss.backward()
     torch.nn.utils.clip_grad_norm_(model.parameters(), gradient_norm)
     optimizer.step()
 
 
-def _mean(seen: list[dict[str, float]]) -> dict[str, float]:
+def mean(seen: list[dict[str, float]]) -> dict[str, float]:
+    """Return the mean of each loss."""
     return {name: float(np.mean([s[name] for s in seen])) for name in seen[0]}

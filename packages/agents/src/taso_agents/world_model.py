@@ -10,22 +10,34 @@ import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import torch
 from gymnasium import spaces
 from torch import Tensor, nn
 from torch.nn import functional
 
-from taso_agents import checkpoint
+from taso_agents import checkpoint, world_models
 from taso_agents.candidates import Observation
 from taso_agents.encoder import GraphEncoder, box
-from taso_agents.mdn import Mixture, MixtureHead
+from taso_agents.mdn import MixtureHead
 from taso_agents.training_env import layout_of, spaces_of
 from taso_gym.errors import CheckpointError
 
 Memory = tuple[Tensor, Tensor]
-"""Hidden and cell state of the LSTM, (B, H) each."""
+"""Hidden state (B, H) and cell state of the recurrent network; a network without cells has a cell state (B, 0)."""
+
+
+class LatentDistribution(Protocol):
+    """What a model expects of the next latent."""
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        """Return the logarithm (...) of the probability or density of latents (..., Z)."""
+        ...
+
+    def sample(self, temperature: float, generator: torch.Generator | None = None) -> Tensor:
+        """Draw (..., Z); at temperature 0 the most probable."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -57,18 +69,20 @@ class Prediction(NamedTuple):
     """What the model expects of the next step, for any leading dimensions.
 
     Attributes:
-        latent: mixture over the next latent.
+        latent: distribution over the next latent.
         reward: (...) in units of ``reward_scale``.
         end: (...) logit that no substitution is left afterwards.
         mask: (..., S) logits that a substitution is legal afterwards, for those S that were ever seen to match.
         change: (..., S, 2R + 1) logits of the change of their numbers of locations: -R … R.
+        reward_logits: (..., bins) of models that predict the reward as a distribution over bins.
     """
 
-    latent: Mixture
+    latent: LatentDistribution
     reward: Tensor
     end: Tensor
     mask: Tensor
     change: Tensor
+    reward_logits: Tensor | None = None
 
 
 class WorldModel(nn.Module):
@@ -79,6 +93,17 @@ class WorldModel(nn.Module):
         action_space: its ``MultiDiscrete([N + 1, L])``.
         settings: sizes.
     """
+
+    kind: ClassVar[str] = "mdn"
+    Settings: ClassVar[Any] = WorldModelSettings
+    loss_weights: ClassVar[Mapping[str, float]] = {
+        "latent": 1 / 32,
+        "reward": 1.0,
+        "end": 0.1,
+        "mask": 0.1,
+        "change": 0.1,
+    }
+    """Weights of the losses; the mixture's is divided by the dimensions, as in the dissertation's code."""
 
     reward_scale: Tensor
     seen: Tensor
@@ -94,16 +119,12 @@ class WorldModel(nn.Module):
         self.xfers, self.locations = int(action_space.nvec[0]) - 1, int(action_space.nvec[1])
         assert box(observation_space, "xfer_mask").shape == (self.xfers + 1,)
         self.encoder = GraphEncoder(observation_space, s.encoder, s.rounds)
-        self.to_latent = nn.Sequential(nn.Linear(s.encoder, s.latent), nn.LayerNorm(s.latent, elementwise_affine=False))
         self.decode = nn.Sequential(nn.Linear(s.latent, s.hidden), nn.ReLU(), nn.Linear(s.hidden, self.xfers))
         self.embed_xfer = nn.Embedding(self.xfers + 1, s.embedding)
         self.embed_location = nn.Embedding(self.locations, s.embedding)
         self.embed_counts = nn.Linear(2 * self.xfers, s.embedding)
         width = s.latent + 2 * s.embedding + 1
-        self.lstm = nn.LSTM(width, s.hidden, batch_first=True)
-        self.mixture = MixtureHead(s.hidden, s.latent, s.mixtures)
-        source = width if s.separate_reward else width + s.hidden
-        self.reward = nn.Sequential(nn.Linear(source, s.hidden), nn.ReLU(), nn.Linear(s.hidden, 1))
+        self._build(width, width if s.separate_reward else width + s.hidden)
         self.end = nn.Linear(s.hidden, 1)
         self.mask = nn.Linear(s.hidden, self.xfers)
         self.change = nn.Linear(s.hidden, self.xfers * (2 * s.max_change + 1))
@@ -111,9 +132,37 @@ class WorldModel(nn.Module):
         self.register_buffer("reward_scale", torch.ones(()))
         self.register_buffer("seen", torch.zeros(self.xfers, dtype=torch.bool))
 
+    def _build(self, width: int, source: int) -> None:
+        """Make what kinds differ in: latents, recurrent network and heads of latent and reward.
+
+        Args:
+            width: of the recurrent network's input.
+            source: width of what the reward is predicted from.
+        """
+        s = self.settings
+        self.to_latent = nn.Sequential(nn.Linear(s.encoder, s.latent), nn.LayerNorm(s.latent, elementwise_affine=False))
+        self.lstm = nn.LSTM(width, s.hidden, batch_first=True)
+        self.mixture = MixtureHead(s.hidden, s.latent, s.mixtures)
+        self.reward = nn.Sequential(nn.Linear(source, s.hidden), nn.ReLU(), nn.Linear(s.hidden, 1))
+
     def encode(self, observation: Observation) -> Tensor:
         """Return the latents (B, Z) of observations; each has mean 0 and variance 1, so |z| < √Z."""
         return self.to_latent(self.encoder(observation))
+
+    def sample_latent(
+        self, prediction: Prediction, temperature: float, generator: torch.Generator | None = None
+    ) -> Tensor:
+        """Draw next latents (..., Z) as `encode` would give them."""
+        sampled = prediction.latent.sample(temperature, generator)
+        return functional.layer_norm(sampled, sampled.shape[-1:])
+
+    def latent_loss(self, prediction: Prediction, following: Tensor) -> Tensor:
+        """Return how improbable the next latents (..., Z) are by the prediction, (...)."""
+        return -prediction.latent.log_prob(following)
+
+    def reward_loss(self, prediction: Prediction, reward: Tensor) -> Tensor:
+        """Return how wrong predicted rewards are, given the real ones (...) in units of ``reward_scale``."""
+        return functional.smooth_l1_loss(prediction.reward, reward, reduction="none", beta=0.1)
 
     def initial_memory(self, size: int) -> Memory:
         """Return the memory (B, H) at the start of an episode."""
@@ -155,18 +204,33 @@ class WorldModel(nn.Module):
             The predictions (B, T, …), the LSTM's outputs (B, T, H), the memory after the last step.
         """
         given = self.inputs(latent, counts, xfer, location)
-        state = None if memory is None else (memory[0][None], memory[1][None])
-        hidden, (last, cell) = self.lstm(given, state)
+        hidden, after = self._recur(given, memory)
         source = given if self.settings.separate_reward else torch.cat([hidden, given], -1)
         legal = (counts[..., self.seen] > 0).float() * 2 - 1
+        reward, reward_logits = self._rewards(source)
         prediction = Prediction(
-            self.mixture(hidden),
-            self.reward(source)[..., 0],
+            self._following(hidden),
+            reward,
             self.end(hidden)[..., 0],
             self._of_seen(self.mask, hidden)[..., 0] + self.keep * legal,
             self._of_seen(self.change, hidden),
+            reward_logits,
         )
-        return prediction, hidden, (last[0], cell[0])
+        return prediction, hidden, after
+
+    def _recur(self, given: Tensor, memory: Memory | None) -> tuple[Tensor, Memory]:
+        """Return the recurrent network's outputs (B, T, H) and its memory after the last step."""
+        state = None if memory is None else (memory[0][None], memory[1][None])
+        hidden, (last, cell) = self.lstm(given, state)
+        return hidden, (last[0], cell[0])
+
+    def _following(self, hidden: Tensor) -> LatentDistribution:
+        """Return the distribution over the next latent."""
+        return self.mixture(hidden)
+
+    def _rewards(self, source: Tensor) -> tuple[Tensor, Tensor | None]:
+        """Return rewards (...), and their logits (..., bins) where they are predicted as distributions."""
+        return self.reward(source)[..., 0], None
 
     def _of_seen(self, layer: nn.Linear, hidden: Tensor) -> Tensor:
         """Apply the part of a layer that belongs to the substitutions that were seen, (..., S, outputs of each)."""
@@ -188,7 +252,8 @@ class WorldModel(nn.Module):
         ``parts`` are more tensors and plain data to go with it.
         """
         assert {"rules", "sizes"} <= taso.keys()
-        checkpoint.save(path, "world model", taso, settings=asdict(self.settings), weights=self.state_dict(), **parts)
+        own = {"world_model": self.kind, "settings": asdict(self.settings), "weights": self.state_dict()}
+        checkpoint.save(path, "world model", taso, **own, **parts)
 
 
 def load_world_model(path: str | Path) -> tuple[WorldModel, dict[str, Any]]:
@@ -199,7 +264,8 @@ def load_world_model(path: str | Path) -> tuple[WorldModel, dict[str, Any]]:
     """
     data = checkpoint.load(path, "world model")
     try:
-        model = WorldModel(*spaces_of(layout_of(data["taso"]["sizes"])), WorldModelSettings(**data["settings"]))
+        kind = world_models.world_model(data["world_model"])
+        model: WorldModel = kind(*spaces_of(layout_of(data["taso"]["sizes"])), kind.Settings(**data["settings"]))
         model.load_state_dict(data["weights"])
     except (KeyError, TypeError, RuntimeError) as error:
         raise CheckpointError(f"{path}: the world model doesn't fit this version's observation: {error}") from error

@@ -1,0 +1,50 @@
+"""The kinds of world models: one row each; tests, dreams and reports work with every row."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any, NamedTuple
+
+from taso_gym.errors import OptionError
+
+
+class Kind(NamedTuple):
+    """Import strings of what belongs to a kind.
+
+    Attributes:
+        model: the class; `taso_agents.world_model.WorldModel` says what it offers.
+        encoder_epoch: one pass of the first phase of `taso_agents.fit.fit`, which trains the encoder.
+    """
+
+    model: str
+    encoder_epoch: str
+
+
+WORLD_MODELS = {"mdn": Kind("taso_agents.world_model:WorldModel", "taso_agents.fit:single_step_epoch")}
+"""Name -> kind."""
+
+
+def world_model(kind: str) -> Any:
+    """Return the class of a kind; its ``Settings`` are what it is made with.
+
+    Raises:
+        OptionError: there is no such kind.
+    """
+    if kind not in WORLD_MODELS:
+        raise OptionError(f"expected a world model of {', '.join(WORLD_MODELS)}, found {kind!r}")
+    return _imported(WORLD_MODELS[kind].model)
+
+
+def encoder_epoch(kind: str) -> Any:
+    """Return the function that trains a kind's encoder for one epoch."""
+    return _imported(WORLD_MODELS[kind].encoder_epoch)
+
+
+def kind_of(settings: Any) -> Any:
+    """Return the class of world models whose settings these are."""
+    return next(cls for cls in map(world_model, WORLD_MODELS) if type(settings) is cls.Settings)
+
+
+def _imported(path: str) -> Any:
+    module, _, name = path.partition(":")
+    return getattr(import_module(module), name)
