@@ -14,7 +14,7 @@ from taso_gym.equivalence.compare import Value
 from taso_gym.errors import EquivalenceError
 from taso_gym.graph import SINK, Graph, Node, output_index, producer_of, value_of
 from taso_gym.signature import OpaqueOperator
-from taso_gym.tensor import Dim, OtherType, Poly, TensorType, ValueType, bind, dtype_name, numpy_dtype
+from taso_gym.tensor import FLOATS, Dim, OtherType, Poly, TensorType, ValueType, bind, dtype_name, numpy_dtype
 
 PASSES_ON = frozenset(
     ("Cast", "Clip", "Concat", "Expand", "Flatten", "Identity", "Reshape", "Slice", "Split", "Squeeze", "Transpose")
@@ -131,8 +131,10 @@ def _symbols(dim: Dim) -> list[str]:
     return sorted(dim.symbols) if isinstance(dim, Poly) else []
 
 
-def draw(kind: InputKind, dims: Mapping[str, int], rng: np.random.Generator, *, binary: bool) -> Value:
-    """Return a random value for an input.
+def draw(
+    kind: InputKind, dims: Mapping[str, int], rng: np.random.Generator, *, binary: bool, whole: int | None = None
+) -> Value:
+    """Return a random value for an input; its floating-point numbers are whole and at most ``whole``, if that is given.
 
     Raises:
         EquivalenceError: it is a map, or of an unknown type.
@@ -142,6 +144,8 @@ def draw(kind: InputKind, dims: Mapping[str, int], rng: np.random.Generator, *, 
     shape = tuple(bind(d, dims) for d in (kind.type.shape or ()))
     sizes = tuple(d for d in shape if isinstance(d, int))
     assert len(sizes) == len(shape), f"{kind} isn't bound by {dims}"
+    if whole is not None and kind.type.dtype in FLOATS:
+        return rng.integers(-whole, whole + 1, sizes).astype(numpy_dtype(kind.type.dtype))
     return draw_tensor(kind.type.dtype, sizes, rng, bound=kind.bound, binary=binary or kind.is_mask)
 
 

@@ -16,6 +16,7 @@ from onnx import ModelProto
 from taso_gym.equivalence.child import run_in_child
 from taso_gym.equivalence.compare import Difference, Value, compare, compare_floats, worst
 from taso_gym.equivalence.draw import ROUNDS, bind_sizes, draw, input_kinds
+from taso_gym.equivalence.exact import exact_magnitude
 from taso_gym.equivalence.report import OutputReport, Report
 from taso_gym.equivalence.runtime import Feeds, run_model
 from taso_gym.errors import EquivalenceError, ModelError, OptionError
@@ -43,11 +44,13 @@ class Draw(NamedTuple):
         sizes: values of the dimension symbols.
         feeds: inputs by name.
         outputs: of the first model, in order.
+        whole: magnitude of the whole numbers that were drawn, on which neither model rounds; else None.
     """
 
     sizes: Mapping[str, int]
     feeds: Feeds
     outputs: list[Value]
+    whole: int | None = None
 
 
 def validate(
@@ -61,9 +64,11 @@ def validate(
 ) -> Report:
     """Compare two models on inputs drawn for their types and, for open dimensions, of several sizes.
 
-    Both run in onnxruntime at its default optimisation level. Floating-point outputs may differ by a part of their
-    largest magnitude (`taso_gym.equivalence.compare.TOLERANCE`), all others not at all. Where the weights take at
-    most 200 MB, the first model is also computed in float64: that tells rounding from an error.
+    Both run in onnxruntime at its default optimisation level. Where both compute with whole numbers without rounding
+    (`taso_gym.equivalence.exact`), such are drawn and the outputs must be the same. Else floating-point outputs may
+    differ by a part of their largest magnitude (`taso_gym.equivalence.compare.TOLERANCE`), all others not at all;
+    where the weights take at most 200 MB, the first model is also computed in float64: that tells rounding from an
+    error. The report says which it was.
 
     Args:
         a: a graph, model or file: the one that is right.
@@ -84,7 +89,10 @@ def validate(
     with ExitStack() as stack:
         first, second = (_subject(model, stack) for model in (a, b))
         _expect_one_interface(first.graph, second.graph)
-        drawn = _given(first, inputs) if inputs is not None else _drawn(first, draws, seed)
+        if inputs is not None:
+            drawn = _given(first, inputs)
+        else:
+            drawn = _drawn(first, [first.graph, second.graph] if tolerance is None else [], draws, seed)
         found = second.run([d.feeds for d in drawn])
     labels = tuple(" ".join(f"{k}={v}" for k, v in sorted(d.sizes.items())) for d in drawn)
     outputs: list[list[Value]] = []
@@ -155,19 +163,23 @@ def _given(subject: _Subject, inputs: Sequence[Feeds]) -> list[Draw]:
     return [Draw({}, feeds, result) for feeds, result in zip(inputs, results, strict=True) if isinstance(result, list)]
 
 
-def _drawn(subject: _Subject, draws: int, seed: int) -> list[Draw]:
-    """Draw inputs of ever tamer kinds until the model runs on some."""
+def _drawn(subject: _Subject, exact: Sequence[Graph], draws: int, seed: int) -> list[Draw]:
+    """Draw inputs of ever tamer kinds until the model runs on some: whole numbers if no graph of ``exact`` rounds."""
     kinds = input_kinds(subject.graph)
     message = "it was never run"
     for number, plans in enumerate(ROUNDS):
         rng = np.random.default_rng((seed, number))
-        sizes, feeds = list[Mapping[str, int]](), list[Feeds]()
-        for i in range(draws):
-            plan = plans[i % len(plans)]
-            sizes.append(bind_sizes([k.type for k in kinds], plan, {} if i else subject.graph.info.dims))
-            feeds.append({k.name: draw(k, sizes[-1], rng, binary=plan.binary) for k in kinds})
+        planned = [plans[i % len(plans)] for i in range(draws)]
+        first = subject.graph.info.dims
+        sizes = [bind_sizes([k.type for k in kinds], plan, {} if i else first) for i, plan in enumerate(planned)]
+        magnitudes = [exact_magnitude(exact, kinds, bound) if exact else None for bound in sizes]
+        whole = None if None in magnitudes else min(m for m in magnitudes if m is not None)
+        feeds = [
+            {k.name: draw(k, bound, rng, binary=plan.binary, whole=whole) for k in kinds}
+            for bound, plan in zip(sizes, planned, strict=True)
+        ]
         results = subject.run(feeds)
-        good = [Draw(s, f, r) for s, f, r in zip(sizes, feeds, results, strict=True) if isinstance(r, list)]
+        good = [Draw(s, f, r, whole) for s, f, r in zip(sizes, feeds, results, strict=True) if isinstance(r, list)]
         if good:
             return good
         message = next((r for r in results if isinstance(r, str)), message)
@@ -184,13 +196,18 @@ def _report(
     labels: tuple[str, ...],
     tolerance: float | None,
 ) -> Report:
-    names = first.graph.info.output_names
+    names, whole = first.graph.info.output_names, drawn[0].whole
+    if whole is not None:
+        tolerance = 0.0
     differences = [
         [compare(x, y, tolerance) for x, y in zip(d.outputs, outputs, strict=True)]
         for d, outputs in zip(drawn, found, strict=True)
     ]
     suspects = [i for i, listed in enumerate(differences) if not all(d.ok for d in listed)]
-    references, basis = _references(first, drawn, suspects or [0])
+    if whole is None:
+        references, basis = _references(first, drawn, suspects or [0])
+    else:
+        references, basis = {}, f"exact: whole numbers up to {whole}, on which neither model rounds"
     reports: list[OutputReport] = []
     for k, name in enumerate(names):
         errors = {i: (_error(r[k], drawn[i].outputs[k]), _error(r[k], found[i][k])) for i, r in references.items()}
