@@ -118,10 +118,12 @@ def module_of(network: Network) -> Any:
         _without_compiled_operators()
         import exported
 
-        return exported._module(exported.NETWORKS[network.model], network.exporter, True)
+        return exported.module_of(exported.NETWORKS[network.model], network.exporter, full=True)
+    from exported import stir
+
     torch.manual_seed(0)
     module = _module(network).eval()
-    _stir(module)
+    stir(module)
     return module
 
 
@@ -152,18 +154,6 @@ def _without_compiled_operators() -> None:
 
 
 _LIBRARIES: list[Any] = []
-
-
-def _stir(module: Any) -> None:
-    """Move what begins as 0 or 1 in norms and activations: a layer that does nothing hides errors."""
-    import torch
-
-    for parameter in module.parameters():
-        if parameter.dim() < 2:
-            parameter.data = parameter.data + 0.2 * torch.rand_like(parameter)
-    for name, buffer in module.named_buffers():
-        if name.endswith(("running_mean", "running_var")):
-            buffer += 0.2 * torch.rand_like(buffer)
 
 
 def _transformers(network: Network, batch: int, path: Path) -> None:
