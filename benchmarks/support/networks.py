@@ -102,7 +102,7 @@ def example_of(network: Network, batch: int) -> tuple[Any, ...]:
 
     if network.maker != "transformers":
         return (torch.randn(batch, *network.input),)
-    import exported
+    from support import exported
 
     sizes = {"batch": batch, "sequence": 128}
     shapes = {n: [sizes.get(d, d) for d in shape] for n, shape in exported.NETWORKS[network.model].inputs.items()}
@@ -116,10 +116,10 @@ def module_of(network: Network) -> Any:
 
     if network.maker == "transformers":
         _without_compiled_operators()
-        import exported
+        from support import exported
 
         return exported.module_of(exported.NETWORKS[network.model], network.exporter, full=True)
-    from exported import stir
+    from support.exported import stir
 
     torch.manual_seed(0)
     module = _module(network).eval()
@@ -159,7 +159,7 @@ _LIBRARIES: list[Any] = []
 def _transformers(network: Network, batch: int, path: Path) -> None:
     """Write an export with open dimensions, those fixed: batch, and 128 tokens."""
     _without_compiled_operators()  # transformers imports torchvision where it is there
-    from exported import export
+    from support.exported import export
     from onnxruntime.tools.onnx_model_utils import fix_output_shapes, make_dim_param_fixed
 
     model: ModelProto = onnx.load(export(network.model, path.parent, exporter=network.exporter, full=True))

@@ -1,6 +1,6 @@
 """Networks of the `transformers` package, exported by torch: what users' files look like.
 
-    python benchmarks/exported.py FOLDER [network ...] [--exporter dynamo|script] [--full]
+    python benchmarks/support/exported.py FOLDER [network ...] [--exporter dynamo|script] [--full]
 
 Weights are random (nothing is downloaded), and no norm is left as it begins, since one that does nothing hides errors.
 Each network exists in two sizes: "small" has two layers or so and serves tests, "full" is the published architecture.
