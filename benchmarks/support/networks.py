@@ -159,8 +159,8 @@ _LIBRARIES: list[Any] = []
 def _transformers(network: Network, batch: int, path: Path) -> None:
     """Write an export with open dimensions, those fixed: batch, and 128 tokens."""
     _without_compiled_operators()  # transformers imports torchvision where it is there
-    from support.exported import export
     from onnxruntime.tools.onnx_model_utils import fix_output_shapes, make_dim_param_fixed
+    from support.exported import export
 
     model: ModelProto = onnx.load(export(network.model, path.parent, exporter=network.exporter, full=True))
     for symbol, size in (("batch", batch), ("sequence", 128)):
