@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from hashlib import blake2b
 from importlib import import_module, resources
 from pathlib import Path
@@ -187,7 +187,13 @@ def read_rules(path: Path) -> list[Rule]:
     Raises:
         RuleError: it can't be read, or a line isn't a rule.
     """
-    return parse_rules(_read(path), str(path.name))
+    return list(_parsed(_read(path), path.name))
+
+
+@lru_cache(maxsize=64)
+def _parsed(text: str, where: str) -> tuple[Rule, ...]:
+    """Return the rules of a text; a process loads the same sets again and again."""
+    return tuple(parse_rules(text, where))
 
 
 def read_certificates(path: Path) -> dict[str, str]:
