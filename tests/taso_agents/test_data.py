@@ -8,8 +8,7 @@ import pytest
 import torch
 
 from taso_agents.collect import collect, empty_dataset, greedy_actor, random_actor
-from taso_agents.data import Dataset, RowTable, load_dataset
-from taso_agents.encoder import GraphEncoder
+from taso_agents.data import Dataset, load_dataset
 from taso_agents.training_env import make_env
 from taso_gym.errors import CheckpointError
 
@@ -27,42 +26,32 @@ def dataset(short: gym.Env) -> Dataset:
     return found
 
 
-def test_row_table_numbers_rows_as_they_come() -> None:
-    table = RowTable(2)
-    rows = np.array([[5, 5], [1, 2], [5, 5]], np.float32)
-    first = table.number(rows)
-    assert first[0] == first[2] != first[1]
-    np.testing.assert_array_equal(table.rows()[first], rows)
-    np.testing.assert_array_equal(table.number(rows), first)
-
-
-def test_stored_graphs_are_embedded_like_their_observations(short: gym.Env) -> None:
-    dataset = empty_dataset(short)
-    torch.manual_seed(0)
-    encoder = GraphEncoder(short.observation_space, hidden=8, rounds=2)
-    rng, seen = np.random.default_rng(3), []
-    observation, _ = short.reset()
-    for step in range(6):
-        dataset.store.add(step, observation)
-        seen.append(observation)
-        observation, *_ = short.step(short.unwrapped.sample_valid(rng))
-    batch = {key: torch.from_numpy(np.stack([o[key] for o in seen])) for key in seen[0]}
-    torch.testing.assert_close(encoder(dataset.store.batch(range(6))), encoder(batch), rtol=1e-5, atol=1e-5)
-
-
-def test_equal_keys_are_stored_once(short: gym.Env) -> None:
-    store = empty_dataset(short).store
-    observation, _ = short.reset()
-    assert store.add("a", observation) == store.add("a", observation) == 0
-    assert store.add("b", observation) == 1
-
-
 def test_records_fit_together(dataset: Dataset) -> None:
     for episode in dataset.episodes:
         steps = len(episode.actions)
-        assert len(episode.rewards) == steps and len(episode.graphs) == len(episode.counts) == steps + 1
+        assert len(episode.rewards) == len(episode.origins) == steps
+        assert len(episode.graphs) == len(episode.counts) == steps + 1
     assert dataset.steps >= 36
     assert dataset.depth_histogram()[0] == len(dataset.episodes)
+
+
+def test_a_reward_is_what_its_candidate_was_said_to_save(dataset: Dataset) -> None:
+    for episode in dataset.episodes:
+        for number, action, reward in zip(episode.graphs, episode.actions, episode.rewards, strict=False):
+            graph = dataset.store.graphs[number]
+            which = (graph.candidates[:, :2] == action).all(1)
+            assert reward == pytest.approx(-graph.changes[which].sum(), abs=1e-4)
+
+
+def test_origins_say_which_candidates_stay(dataset: Dataset) -> None:
+    """A candidate keeps its substitution, and those that stay keep their order."""
+    for episode in dataset.episodes:
+        graphs = [dataset.store.graphs[i].candidates for i in episode.graphs]
+        for before, origin, after in zip(graphs, episode.origins, graphs[1:], strict=False):
+            kept = origin[origin >= 0]
+            assert len(origin) == len(after)
+            np.testing.assert_array_equal(before[kept, 0], after[origin >= 0, 0])
+            assert (np.diff(kept) > 0).all()
 
 
 def test_noop_probability_is_the_dissertation_s(short: gym.Env) -> None:
@@ -92,6 +81,12 @@ def test_saved_and_loaded_is_the_same(tmp_path: Path, dataset: Dataset) -> None:
     numbers = range(len(dataset.store.graphs))
     for key, tensor in dataset.store.batch(numbers).items():
         assert torch.equal(loaded.store.batch(numbers)[key], tensor)
+
+
+def test_known_graphs_are_recognised_after_loading(tmp_path: Path, dataset: Dataset) -> None:
+    dataset.save(tmp_path / "episodes.npz")
+    store = load_dataset(tmp_path / "episodes.npz").store
+    assert [store.take(graph) for graph in dataset.store.graphs] == list(range(len(dataset.store.graphs)))
 
 
 @pytest.mark.parametrize("content", [b"", b"no episodes", b"PK\x03\x04 half"])

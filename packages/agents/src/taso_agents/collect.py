@@ -10,10 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 from stable_baselines3.common.policies import BasePolicy
 
-from taso_agents.data import Dataset, EpisodeRecord, GraphStore
+from taso_agents.data import Dataset, EpisodeRecord
+from taso_agents.graph_store import GraphStore
 from taso_agents.latent import Follower
-from taso_agents.training_env import Arrays, state_of
+from taso_agents.training_env import Arrays
 from taso_agents.world_model import WorldModel
+from taso_gym.rules.state import Match
 
 Actor = Callable[[gym.Env, Arrays, np.random.Generator], NDArray[np.int64]]
 """Chooses an action in an environment, given the observation."""
@@ -95,18 +97,28 @@ def play_record(env: gym.Env, actor: Actor, rng: np.random.Generator, store: Gra
     record, ended = EpisodeRecord(), False
     _note(record, env, observation, store)
     while not ended:
-        action = actor(env, observation, rng)
+        action, before = actor(env, observation, rng), candidates_of(env)
         observation, reward, terminated, truncated, info = env.step(action)
         assert not info["invalid_action"], f"the actor chose {action}, which is illegal"
         record.actions.append((int(action[0]), int(action[1])))
         record.rewards.append(float(reward))
+        number = {match: i for i, match in enumerate(before)}
+        record.origins.append(np.array([number.get(match, -1) for match in candidates_of(env)], np.int16))
         _note(record, env, observation, store)
         record.exhausted = terminated and not observation["match_mask"].any()
         ended = terminated or truncated
     return record
 
 
+def candidates_of(env: gym.Env) -> list[Match]:
+    """Return the legal matches in the order of the observation's candidates."""
+    game: Any = env.unwrapped
+    counts, matches = game.legal_locations(), game.state.matches
+    return [match for found, count in zip(matches, counts, strict=False) for match in found[:count]]
+
+
 def _note(record: EpisodeRecord, env: gym.Env, observation: Arrays, store: GraphStore) -> None:
-    key = (state_of(env).hash, len(record.actions))
-    record.graphs.append(store.add(key, observation))
+    game: Any = env.unwrapped
+    total = int(observation["match_mask"].sum())
+    record.graphs.append(store.add(observation, game.view("cost_changes")[:total]))
     record.counts.append(observation["location_counts"][:-1].astype(np.int16))

@@ -1,11 +1,11 @@
-"""Episodes to learn a world model from: graphs stored once, as numbers of the feature rows that occur in them."""
+"""Episodes to learn a world model from, and their file."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 from zipfile import BadZipFile
 
 import numpy as np
@@ -13,94 +13,20 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from taso_agents.graph_store import GraphStore, StoredGraph
 from taso_gym.atomic import replacing
 from taso_gym.errors import CheckpointError
 
-FORMAT = 1
-
-
-class RowTable:
-    """Different rows of floats, numbered in the order in which they are met."""
-
-    def __init__(self, width: int) -> None:
-        self.width = width
-        self._numbers: dict[bytes, int] = {}
-
-    def number(self, rows: NDArray[np.float32]) -> NDArray[np.int32]:
-        """Return the number of each row of (R, width)."""
-        different, which = np.unique(rows, axis=0, return_inverse=True)
-        numbers = [self._numbers.setdefault(row.tobytes(), len(self._numbers)) for row in different]
-        return np.array(numbers, np.int32)[which.reshape(-1)]
-
-    def fill(self, rows: NDArray[np.float32]) -> None:
-        """Take the rows of another table, in their order."""
-        self._numbers = {row.tobytes(): number for number, row in enumerate(np.ascontiguousarray(rows))}
-
-    def rows(self) -> NDArray[np.float32]:
-        """Return all rows by number."""
-        return np.frombuffer(b"".join(self._numbers), np.float32).reshape(-1, self.width)
-
-
-class StoredGraph(NamedTuple):
-    """A graph without padding.
-
-    Attributes:
-        nodes: (n,) numbers of node rows.
-        edges: (e,) numbers of edge rows.
-        ends: (e, 2) producer and consumer, counted without gaps.
-        globals: (G,).
-    """
-
-    nodes: NDArray[np.int32]
-    edges: NDArray[np.int32]
-    ends: NDArray[np.int32]
-    globals: NDArray[np.float32]
-
-
-class GraphStore:
-    """Graphs of observations, equal keys once."""
-
-    def __init__(self, node_width: int, edge_width: int) -> None:
-        self.node_rows, self.edge_rows = RowTable(node_width), RowTable(edge_width)
-        self.graphs: list[StoredGraph] = []
-        self._keys: dict[Any, int] = {}
-
-    def add(self, key: Any, observation: dict[str, NDArray[Any]]) -> int:
-        """Store the graph of an observation unless its key is known; return its number."""
-        if key not in self._keys:
-            node_mask, edge_mask = observation["node_mask"] > 0, observation["edge_mask"] > 0
-            compact = np.cumsum(node_mask) - 1
-            self._keys[key] = len(self.graphs)
-            self.graphs.append(
-                StoredGraph(
-                    self.node_rows.number(observation["nodes"][node_mask]),
-                    self.edge_rows.number(observation["edge_features"][edge_mask]),
-                    compact[observation["edges"][edge_mask]].astype(np.int32),
-                    observation["globals"].copy(),
-                )
-            )
-        return self._keys[key]
-
-    def batch(self, numbers: Sequence[int]) -> dict[str, Tensor]:
-        """Return graphs as what `GraphEncoder` reads of a batch of observations, padded to the largest of them."""
-        graphs = [self.graphs[i] for i in numbers]
-        node_mask = _prefix_mask([len(g.nodes) for g in graphs])
-        edge_mask = _prefix_mask([len(g.edges) for g in graphs])
-        result = {"node_mask": node_mask, "edge_mask": edge_mask}
-        for name, mask, table, parts in (
-            ("nodes", node_mask, self.node_rows, [g.nodes for g in graphs]),
-            ("edge_features", edge_mask, self.edge_rows, [g.edges for g in graphs]),
-        ):
-            result[name] = torch.zeros(*mask.shape, table.width)
-            result[name][mask] = torch.from_numpy(table.rows()[np.concatenate(parts)])
-        result["edges"] = torch.zeros(*edge_mask.shape, 2, dtype=torch.long)
-        result["edges"][edge_mask] = torch.from_numpy(np.concatenate([g.ends for g in graphs])).long()
-        result["globals"] = torch.from_numpy(np.stack([g.globals for g in graphs]))
-        return result
-
-
-def _prefix_mask(counts: Sequence[int]) -> Tensor:
-    return torch.arange(max(counts))[None, :] < torch.tensor(counts)[:, None]
+FORMAT = 2
+RAGGED = {
+    "nodes": "node",
+    "places": "node",
+    "edges": "edge",
+    "ends": "edge",
+    "candidates": "candidate",
+    "changes": "candidate",
+}
+"""Array of a graph -> what it has a row for."""
 
 
 @dataclass
@@ -113,6 +39,7 @@ class EpisodeRecord:
         actions: T pairs (substitution, location).
         rewards: T.
         exhausted: it ended because no substitution was left, not by NO-OP or the step limit.
+        origins: T arrays: for each candidate after a step its number before it, -1 for a new one.
     """
 
     graphs: list[int] = field(default_factory=list)
@@ -120,6 +47,7 @@ class EpisodeRecord:
     actions: list[tuple[int, int]] = field(default_factory=list)
     rewards: list[float] = field(default_factory=list)
     exhausted: bool = False
+    origins: list[NDArray[np.int16]] = field(default_factory=list)
 
 
 class Dataset:
@@ -138,36 +66,49 @@ class Dataset:
         """Real environment steps that it took."""
         return sum(len(e.actions) for e in self.episodes)
 
+    def seen(self) -> Tensor:
+        """Return which substitutions were ever legal, (N,) bool."""
+        return torch.from_numpy(np.any([np.any(e.counts, 0) for e in self.episodes], 0))
+
     def depth_histogram(self) -> NDArray[np.int64]:
         """Return how many states were seen after 0, 1, 2, … steps."""
         return np.bincount([d for e in self.episodes for d in range(len(e.graphs))])
 
-    def save(self, path: str | Path) -> None:
-        """Write everything as arrays, whole or not at all."""
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return everything as arrays; `dataset_of` makes a dataset of them."""
         store, episodes = self.store, self.episodes
+        return {
+            "format": np.array(FORMAT),
+            "node_rows": store.node_rows.rows(),
+            "edge_rows": store.edge_rows.rows(),
+            "node_counts": _lengths([g.nodes for g in store.graphs]),
+            "edge_counts": _lengths([g.edges for g in store.graphs]),
+            "candidate_counts": _lengths([g.candidates for g in store.graphs]),
+            "globals": np.stack([g.globals for g in store.graphs]),
+            **{name: np.concatenate([getattr(g, name) for g in store.graphs]) for name in RAGGED},
+            "lengths": _lengths([e.actions for e in episodes]),
+            "graphs": np.concatenate([e.graphs for e in episodes]).astype(np.int32),
+            "counts": np.concatenate([np.stack(e.counts) for e in episodes]),
+            "actions": np.concatenate([np.array(e.actions, np.int32).reshape(-1, 2) for e in episodes]),
+            "rewards": np.concatenate([np.array(e.rewards, np.float32) for e in episodes]),
+            "origin_counts": _lengths([o for e in episodes for o in e.origins]),
+            "origins": np.concatenate([o for e in episodes for o in e.origins]),
+            "exhausted": np.array([e.exhausted for e in episodes]),
+        }
+
+    def save(self, path: str | Path) -> None:
+        """Write everything, whole or not at all."""
         with replacing(path) as temporary, temporary.open("wb") as file:
-            np.savez_compressed(
-                file,
-                format=np.array(FORMAT),
-                node_rows=store.node_rows.rows(),
-                edge_rows=store.edge_rows.rows(),
-                node_counts=_lengths([g.nodes for g in store.graphs]),
-                edge_counts=_lengths([g.edges for g in store.graphs]),
-                nodes=np.concatenate([g.nodes for g in store.graphs]),
-                edges=np.concatenate([g.edges for g in store.graphs]),
-                ends=np.concatenate([g.ends for g in store.graphs]),
-                globals=np.stack([g.globals for g in store.graphs]),
-                lengths=_lengths([e.actions for e in episodes]),
-                graphs=np.concatenate([e.graphs for e in episodes]).astype(np.int32),
-                counts=np.concatenate([np.stack(e.counts) for e in episodes]),
-                actions=np.concatenate([np.array(e.actions, np.int32).reshape(-1, 2) for e in episodes]),
-                rewards=np.concatenate([np.array(e.rewards, np.float32) for e in episodes]),
-                exhausted=np.array([e.exhausted for e in episodes]),
-            )
+            np.savez_compressed(file, allow_pickle=False, **self.arrays())
+
+
+def dataset_of(arrays: dict[str, NDArray[Any]]) -> Dataset:
+    """Return the dataset that `Dataset.arrays` took apart; states that are added later are recognised as equal."""
+    return Dataset(_read_store(arrays), _read_episodes(arrays))
 
 
 def load_dataset(path: str | Path) -> Dataset:
-    """Read what `Dataset.save` wrote; states that are added later aren't recognised as equal to those in it.
+    """Read what `Dataset.save` wrote.
 
     Raises:
         CheckpointError: the file is missing, damaged or something else.
@@ -177,8 +118,7 @@ def load_dataset(path: str | Path) -> Dataset:
             arrays = {name: file[name] for name in file.files}
         if arrays["format"] != FORMAT:
             raise CheckpointError(f"expected format {FORMAT} in {path}, found {arrays['format']}")
-        store = _read_store(arrays)
-        return Dataset(store, _read_episodes(arrays))
+        return dataset_of(arrays)
     except (OSError, ValueError, KeyError, EOFError, BadZipFile) as error:
         raise CheckpointError(f"expected episodes in {path}: {error}") from error
 
@@ -191,19 +131,17 @@ def _read_store(arrays: dict[str, NDArray[Any]]) -> GraphStore:
     store = GraphStore(arrays["node_rows"].shape[1], arrays["edge_rows"].shape[1])
     store.node_rows.fill(arrays["node_rows"])
     store.edge_rows.fill(arrays["edge_rows"])
-    node_ends, edge_ends = np.cumsum(arrays["node_counts"])[:-1], np.cumsum(arrays["edge_counts"])[:-1]
-    parts = (
-        np.split(arrays["nodes"], node_ends),
-        np.split(arrays["edges"], edge_ends),
-        np.split(arrays["ends"], edge_ends),
-        arrays["globals"],
-    )
-    store.graphs = [StoredGraph(*graph) for graph in zip(*parts, strict=True)]
+    ends = {name: np.cumsum(arrays[f"{name}_counts"])[:-1] for name in ("node", "edge", "candidate")}
+    parts = {"globals": list(arrays["globals"])}
+    parts |= {name: np.split(arrays[name], ends[by]) for name, by in RAGGED.items()}
+    for graph in zip(*parts.values(), strict=True):
+        store.take(StoredGraph(**dict(zip(parts, graph, strict=True))))
     return store
 
 
 def _read_episodes(arrays: dict[str, NDArray[Any]]) -> list[EpisodeRecord]:
     episodes: list[EpisodeRecord] = []
+    origins = np.split(arrays["origins"], np.cumsum(arrays["origin_counts"])[:-1])
     step = state = 0
     for length, exhausted in zip(arrays["lengths"].tolist(), arrays["exhausted"].tolist(), strict=True):
         steps, states = slice(step, step + length), slice(state, state + length + 1)
@@ -214,6 +152,7 @@ def _read_episodes(arrays: dict[str, NDArray[Any]]) -> list[EpisodeRecord]:
                 [(int(x), int(location)) for x, location in arrays["actions"][steps]],
                 arrays["rewards"][steps].tolist(),
                 exhausted,
+                origins[steps],
             )
         )
         step, state = steps.stop, states.stop

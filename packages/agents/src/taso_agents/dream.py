@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from sb3_contrib import MaskablePPO
 
+from taso_agents import world_models
 from taso_agents.collect import collect, controller_actor, empty_dataset, greedy_actor, random_actor
 from taso_agents.data import Dataset
 from taso_agents.dream_env import DreamSettings, DreamVectorEnv
@@ -185,7 +186,7 @@ def dream(
     venv = ScaledRewards(to_sb3(DreamVectorEnv(model, starts, settings.dreams, how)), settings.reward_scale)
     if controller is None:
         controller = MaskablePPO(
-            LatentPolicy,
+            world_models.policy(model.kind),
             venv,
             learning_rate=settings.learning_rate,
             n_steps=64,
@@ -195,6 +196,7 @@ def dream(
             gae_lambda=settings.gae_lambda,
             ent_coef=settings.entropy,
             target_kl=0.05,
+            policy_kwargs=model.policy_arguments(),
             seed=settings.seed,
             device="cpu",
         )

@@ -58,12 +58,12 @@ def imagine(
 ) -> Imagined:
     """Take one step in the dream with actions (B, 2), none of them NO-OP."""
     prediction, _, memory = model(latent[:, None], counts[:, None], actions[:, None, 0], actions[:, None, 1], memory)
-    following = model.next_counts(prediction, counts[:, None])[:, 0]
+    latent, following = model.follow(prediction, counts[:, None], temperature, generator)
+    following = following[:, 0]
     ended = (prediction.end[:, 0] > 0) | ~(following > 0).any(1)
     following = following * ~ended[:, None]
     reward = prediction.reward[:, 0] * model.reward_scale
-    sampled = model.sample_latent(prediction, temperature, generator)[:, 0]
-    return Imagined(sampled, following, memory, reward, ended)
+    return Imagined(latent[:, 0], following, memory, reward, ended)
 
 
 class DreamVectorEnv(VectorEnv[Arrays, NDArray[np.int64], NDArray[Any]]):

@@ -137,14 +137,18 @@ class GraphEncoder(BaseFeaturesExtractor):
         self.embed_globals = nn.Linear(glob.shape[0], hidden)
         self.blocks = nn.ModuleList([GNBlock(hidden) for _ in range(rounds)])
 
-    def encode(self, observation: dict[str, Tensor]) -> Encoding:
-        """Embed the nodes and the whole of each graph in a batch of observations."""
+    def encode(self, observation: dict[str, Tensor], further: Tensor | None = None) -> Encoding:
+        """Embed the nodes and the whole of each graph in a batch of observations.
+
+        ``further`` (R, H) is added to what the real nodes begin with.
+        """
         node_mask, edge_mask = observation["node_mask"].bool(), observation["edge_mask"].bool()
         packed = pack(node_mask, observation["edges"], edge_mask)
         features = observation["nodes"][node_mask].float()
         operator = features[:, OP_COLUMN].long()
         features[:, OP_COLUMN] = 0.0  # a number, not a quantity
         nodes = self.embed_nodes(features) + self.operators(operator)
+        nodes = nodes if further is None else nodes + further
         edges = self.embed_edges(observation["edge_features"][edge_mask].float())
         glob = self.embed_globals(observation["globals"].float())
         for block in self.blocks:

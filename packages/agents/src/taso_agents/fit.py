@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional
 
 from taso_agents import world_models
@@ -26,7 +26,7 @@ class FitSettings:
         epochs: passes over all episodes, training all but the encoder.
         batch: episodes a gradient.
         forget: chance that the memory doesn't see a latent, so that it learns to do with what it predicts itself.
-        learning_rate: of Adam; falls to 0 along a half cosine.
+        learning_rate: of Adam; falls to 0 along a half cosine in each phase.
         gradient_norm: largest norm of a gradient.
         seed: of the shuffling.
     """
@@ -131,17 +131,24 @@ def fit(
     settings = settings or FitSettings()
     report = on_epoch or (lambda _fitted: None)
     rng = np.random.default_rng(settings.seed)
-    rewards = np.concatenate([e.rewards for e in dataset.episodes])
-    model.reward_scale.fill_(max(float(np.abs(rewards).mean()), 1e-3))
-    model.seen |= torch.from_numpy(np.any([np.any(e.counts, 0) for e in dataset.episodes], 0))
+    model.prepare(dataset)
     model.train()
     train_encoder = world_models.encoder_epoch(model.kind)
     encoder_optimizer = torch.optim.Adam(model.parameters(), settings.learning_rate)
+    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(encoder_optimizer, max(settings.encoder_epochs, 1))
     for epoch in range(settings.encoder_epochs):
         report(Fitted("encoder", epoch, train_encoder(model, dataset, encoder_optimizer, settings, rng)))
+        schedule.step()
     latents = encode_all(model, dataset)
+    if not model.has_memory:
+        model.eval()
+        return latents
     optimizer = torch.optim.Adam(
-        [p for n, p in model.named_parameters() if not n.startswith(("encoder.", "to_latent.", "decode."))],
+        [
+            p
+            for n, p in model.named_parameters()
+            if not n.startswith(("encoder.", "to_latent.", "to_posterior.", "decode"))
+        ],
         settings.learning_rate,
     )
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, max(settings.epochs, 1))
@@ -221,7 +228,7 @@ def batches(count: int, size: int, rng: np.random.Generator) -> list[np.ndarray]
     return [order[i : i + size] for i in range(0, count, size)]
 
 
-def descend(loss: Tensor, model: WorldModel, optimizer: torch.optim.Optimizer, gradient_norm: float) -> None:
+def descend(loss: Tensor, model: nn.Module, optimizer: torch.optim.Optimizer, gradient_norm: float) -> None:
     """Take one step down a loss."""
     optimizer.zero_grad()
     loss.backward()

@@ -78,7 +78,7 @@ def one_step(model: WorldModel, dataset: Dataset, seed: int = 0) -> OneStep:
     valid, reward = batch.valid, batch.reward[batch.valid]
     predicted = (prediction.reward * model.reward_scale)[valid]
     moving = reward.abs() > 1e-6
-    expected = prediction.latent.sample(0.0)[valid]
+    expected = model.follow(prediction, batch.counts[:, :-1], 0.0)[0][valid]
     rng = np.random.default_rng(seed)
     others = torch.from_numpy(rng.integers(len(latents), size=(len(expected), 99)))
     own = (expected - latent[:, 1:][valid]).norm(dim=-1)

@@ -39,6 +39,7 @@ def latent_observation(model: WorldModel, latent: Tensor, memory: Memory, counts
         counts: (B, N) numbers of locations; NO-OP's 1 is added.
     """
     bound = float(np.sqrt(np.float32(model.settings.latent)))
+    counts = model.shown(counts)
     with_noop = torch.cat([counts, counts.new_ones(len(counts), 1)], 1).numpy().astype(np.int32)
     return {
         "latent": latent.clamp(-bound, bound).numpy().astype(np.float32),

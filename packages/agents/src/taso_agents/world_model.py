@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Protocol
 
+import numpy as np
 import torch
 from gymnasium import spaces
 from torch import Tensor, nn
@@ -19,6 +20,7 @@ from torch.nn import functional
 
 from taso_agents import checkpoint, world_models
 from taso_agents.candidates import Observation
+from taso_agents.data import Dataset
 from taso_agents.encoder import GraphEncoder, box
 from taso_agents.mdn import MixtureHead
 from taso_agents.training_env import layout_of, spaces_of
@@ -91,10 +93,11 @@ class WorldModel(nn.Module):
     Args:
         observation_space: of the real environment.
         action_space: its ``MultiDiscrete([N + 1, L])``.
-        settings: sizes.
+        settings: sizes, of the class ``Settings``.
     """
 
     kind: ClassVar[str] = "mdn"
+    has_memory: ClassVar[bool] = True
     Settings: ClassVar[Any] = WorldModelSettings
     loss_weights: ClassVar[Mapping[str, float]] = {
         "latent": 1 / 32,
@@ -109,17 +112,14 @@ class WorldModel(nn.Module):
     seen: Tensor
 
     def __init__(
-        self,
-        observation_space: spaces.Dict,
-        action_space: spaces.MultiDiscrete,
-        settings: WorldModelSettings | None = None,
+        self, observation_space: spaces.Dict, action_space: spaces.MultiDiscrete, settings: Any = None
     ) -> None:
         super().__init__()
-        self.settings = s = settings or WorldModelSettings()
+        self.settings = s = settings or self.Settings()
         self.xfers, self.locations = int(action_space.nvec[0]) - 1, int(action_space.nvec[1])
         assert box(observation_space, "xfer_mask").shape == (self.xfers + 1,)
         self.encoder = GraphEncoder(observation_space, s.encoder, s.rounds)
-        self.decode = nn.Sequential(nn.Linear(s.latent, s.hidden), nn.ReLU(), nn.Linear(s.hidden, self.xfers))
+        self._make_decoder(observation_space)
         self.embed_xfer = nn.Embedding(self.xfers + 1, s.embedding)
         self.embed_location = nn.Embedding(self.locations, s.embedding)
         self.embed_counts = nn.Linear(2 * self.xfers, s.embedding)
@@ -145,6 +145,11 @@ class WorldModel(nn.Module):
         self.mixture = MixtureHead(s.hidden, s.latent, s.mixtures)
         self.reward = nn.Sequential(nn.Linear(source, s.hidden), nn.ReLU(), nn.Linear(s.hidden, 1))
 
+    def _make_decoder(self, observation_space: spaces.Dict) -> None:  # noqa: ARG002
+        """Make what a latent is read back with; only the fit of the encoder uses it."""
+        s = self.settings
+        self.decode = nn.Sequential(nn.Linear(s.latent, s.hidden), nn.ReLU(), nn.Linear(s.hidden, self.xfers))
+
     def encode(self, observation: Observation) -> Tensor:
         """Return the latents (B, Z) of observations; each has mean 0 and variance 1, so |z| < √Z."""
         return self.to_latent(self.encoder(observation))
@@ -163,6 +168,20 @@ class WorldModel(nn.Module):
     def reward_loss(self, prediction: Prediction, reward: Tensor) -> Tensor:
         """Return how wrong predicted rewards are, given the real ones (...) in units of ``reward_scale``."""
         return functional.smooth_l1_loss(prediction.reward, reward, reduction="none", beta=0.1)
+
+    def prepare(self, dataset: Dataset) -> None:
+        """Take note of what occurs in the data: the size of rewards, and substitutions."""
+        rewards = np.concatenate([e.rewards for e in dataset.episodes])
+        self.reward_scale.fill_(max(float(np.abs(rewards).mean()), 1e-3))
+        self.seen |= dataset.seen()
+
+    def policy_arguments(self) -> dict[str, Any]:
+        """Return what a controller of its dreams has to know."""
+        return {}
+
+    def shown(self, counts: Tensor) -> Tensor:
+        """Return the numbers of locations (B, N) that a controller is offered, of those there are: all."""
+        return counts
 
     def initial_memory(self, size: int) -> Memory:
         """Return the memory (B, H) at the start of an episode."""
@@ -245,6 +264,13 @@ class WorldModel(nn.Module):
         following = torch.zeros_like(counts)
         following[..., self.seen] = expected * (prediction.mask > 0)
         return following
+
+    def follow(
+        self, prediction: Prediction, counts: Tensor, temperature: float, generator: torch.Generator | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """Return the next latents (..., Z), drawn, and the most probable next numbers of locations (..., N)."""
+        following = self.next_counts(prediction, counts)
+        return self.sample_latent(prediction, temperature, generator), following
 
     def save(self, path: str | Path, taso: Mapping[str, Any], **parts: Any) -> None:
         """Write the model; ``taso`` holds the rule set's digest and `sizes_of` the environment.

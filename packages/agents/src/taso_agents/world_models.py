@@ -14,13 +14,22 @@ class Kind(NamedTuple):
     Attributes:
         model: the class; `taso_agents.world_model.WorldModel` says what it offers.
         encoder_epoch: one pass of the first phase of `taso_agents.fit.fit`, which trains the encoder.
+        policy: the controller that plays its dreams.
     """
 
     model: str
     encoder_epoch: str
+    policy: str = "taso_agents.latent_policy:LatentPolicy"
 
 
-WORLD_MODELS = {"mdn": Kind("taso_agents.world_model:WorldModel", "taso_agents.fit:single_step_epoch")}
+WORLD_MODELS = {
+    "mdn": Kind("taso_agents.world_model:WorldModel", "taso_agents.fit:single_step_epoch"),
+    "tokens": Kind(
+        "taso_agents.token_model:TokenWorldModel",
+        "taso_agents.token_fit:window_epoch",
+        "taso_agents.token_policy:TokenPolicy",
+    ),
+}
 """Name -> kind."""
 
 
@@ -38,6 +47,11 @@ def world_model(kind: str) -> Any:
 def encoder_epoch(kind: str) -> Any:
     """Return the function that trains a kind's encoder for one epoch."""
     return _imported(WORLD_MODELS[kind].encoder_epoch)
+
+
+def policy(kind: str) -> Any:
+    """Return the class of the controller that plays a kind's dreams."""
+    return _imported(WORLD_MODELS[kind].policy)
 
 
 def kind_of(settings: Any) -> Any:
