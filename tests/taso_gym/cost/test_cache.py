@@ -30,7 +30,7 @@ def writer(path: Path, name: str, count: int) -> subprocess.Popen[str]:
 
 
 def test_what_was_written_first_stays(tmp_path: Path) -> None:
-    cache = Cache(tmp_path / "deep" / "cache.sqlite")
+    cache = Cache(tmp_path / "cache.sqlite")
     assert cache.get("a") is None
     assert cache.put("a", "1") == "1"
     assert cache.put("a", "2") == "1"
@@ -59,7 +59,7 @@ def test_a_killed_writer_leaves_a_whole_cache(tmp_path: Path) -> None:
     assert Cache(path).put("new", "1") == "1"
 
 
-@pytest.mark.parametrize("damage", ["header", "middle", "truncated"])
+@pytest.mark.parametrize("damage", ["middle", "truncated"])
 def test_a_damaged_file_is_set_aside_with_a_warning(tmp_path: Path, damage: str) -> None:
     path = tmp_path / "cache.sqlite"
     cache = Cache(path)
@@ -67,15 +67,43 @@ def test_a_damaged_file_is_set_aside_with_a_warning(tmp_path: Path, damage: str)
         cache.put(f"key {i}", "x" * 100)
     cache.close()
     data = bytearray(path.read_bytes())
-    if damage == "header":
-        data[:100] = b"?" * 100
-    elif damage == "middle":
+    if damage == "middle":
         data[4096 : len(data) // 2] = b"?" * (len(data) // 2 - 4096)
     path.write_bytes(data[: len(data) // 2 + 7] if damage == "truncated" else data)
     with pytest.warns(UserWarning, match=r"found .* damaged .* it is now cache.sqlite.damaged-1, and a new one"):
         assert Cache(path).put("a", "1") == "1"
     assert (tmp_path / "cache.sqlite.damaged-1").stat().st_size > 0
     assert Cache(path).get("a") == "1"
+
+
+def test_the_users_own_cache_is_set_aside_if_it_is_no_database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "deep"))
+    assert Cache().put("a", "1") == "1"
+    default_path().write_bytes(b"?" * 10_000)
+    for suffix in ("-wal", "-shm"):
+        default_path().with_name(default_path().name + suffix).unlink(missing_ok=True)
+    with pytest.warns(UserWarning, match="damaged"):
+        assert Cache().get("a") is None
+
+
+def test_a_named_file_that_is_no_cache_is_left_alone(tmp_path: Path) -> None:
+    thesis, other = tmp_path / "thesis.txt", tmp_path / "other.sqlite"
+    thesis.write_text("the only copy of years of work")
+    with sqlite3.connect(other) as db:
+        db.execute("CREATE TABLE customers (name TEXT)")
+    db.close()
+    before = other.read_bytes()
+    with pytest.raises(CostError, match="expected a cache of measurements, found a file that is none"):
+        Cache(thesis).put("a", "1")
+    with pytest.raises(CostError, match="expected a cache of measurements, found a database that is none"):
+        Cache(other).put("a", "1")
+    assert thesis.read_text() == "the only copy of years of work" and other.read_bytes() == before
+
+
+def test_a_missing_folder_is_not_made_for_a_named_file(tmp_path: Path) -> None:
+    with pytest.raises(CostError, match="expected a folder for the cache, found none at"):
+        Cache(tmp_path / "none" / "cache.sqlite").get("a")
+    assert not (tmp_path / "none").exists()
 
 
 def test_damage_while_open_is_noticed(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 from onnx import TensorProto, helper
 
 from taso_gym.cost import measure as measure_module
-from taso_gym.cost.measure import SessionSettings, measure
+from taso_gym.cost.measure import Runner, SessionSettings, measure
 from taso_gym.errors import CostError, MissingPackageError, OptionError
 
 pytest.importorskip("onnxruntime")
@@ -94,6 +94,20 @@ def test_options_are_checked(tmp_path: Path, options: dict[str, object]) -> None
 def test_an_unknown_level_names_the_choices() -> None:
     with pytest.raises(OptionError, match="expected an optimisation level among none, basic, extended, all"):
         SessionSettings(level="most")
+
+
+def test_another_runtime_is_a_script_that_answers(tmp_path: Path) -> None:
+    script = tmp_path / "runtime.py"
+    script.write_text(
+        "import json, sys\n"
+        "print(json.dumps({'ready': True}), flush=True)\n"
+        "sys.stdin.readline()\n"
+        "for line in sys.stdin:\n"
+        "    print(json.dumps({'times': [10 ** 9] * json.loads(line)['runs']}), flush=True)\n"
+    )
+    model = write_chain(tmp_path / "a.onnx", 1)
+    found = measure({"m": model, "other": Runner(script, model)}, sessions=1, rounds=2)
+    assert found.time_ms("other") == 1000 and found.speedup("other").ratio < 0.1
 
 
 def test_settings_reach_the_session(tmp_path: Path) -> None:

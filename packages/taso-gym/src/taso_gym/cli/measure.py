@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -11,6 +12,8 @@ from rich.table import Table
 from taso_gym.console import console, dimensions, say
 from taso_gym.cost.measure import measure as latency
 from taso_gym.errors import OptionError
+from taso_gym.onnx_io.wire import read_model
+from taso_gym.weights import MappedFile
 
 
 def measure(
@@ -25,10 +28,12 @@ def measure(
     for path in models:
         if not path.is_file():
             raise OptionError(f"expected an ONNX file, found none at {path}")
-    names = {str(path): path for path in models}
-    found = latency(
-        names, threads=threads, provider=provider, dims=dimensions(dim or []), sessions=sessions, rounds=rounds
-    )
+    names, dims = {str(path): path for path in models}, dimensions(dim or [])
+    known = {symbol for path in models for symbol in _symbols(path)} if dims else set[str]()
+    if unknown := sorted(dims.keys() - known):
+        choices = ", ".join(sorted(known)) or "none, as all sizes are fixed"
+        raise OptionError(f"expected dimensions of the inputs ({choices}), found {', '.join(unknown)}")
+    found = latency(names, threads=threads, provider=provider, dims=dims, sessions=sessions, rounds=rounds)
     table = Table(title=f"{found.provider}, {threads} threads, {found.estimator}", title_justify="left")
     for name in ("model", "ms", "times faster than the first [95 %]"):
         table.add_column(name, overflow="fold")
@@ -38,3 +43,9 @@ def measure(
     console.print(table)
     if found.unstable:
         say(f"the machine was busy: halves of the rounds differ by over 2 % for {', '.join(found.unstable)}")
+
+
+def _symbols(path: Path) -> Sequence[str]:
+    """Return the names of the open dimensions of a file's inputs."""
+    model, _ = read_model(MappedFile(path))
+    return [d.dim_param for i in model.graph.input for d in i.type.tensor_type.shape.dim if d.dim_param]

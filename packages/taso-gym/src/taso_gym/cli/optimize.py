@@ -17,8 +17,9 @@ from taso_gym.console import console, dimensions, say, seconds
 from taso_gym.cost import bind_dims
 from taso_gym.cost.measure import measure
 from taso_gym.cost.measurement import MIN_GAIN, Measurement
+from taso_gym.cost.sessions import Runtime
 from taso_gym.equivalence import validate as compare
-from taso_gym.errors import EquivalenceError, OptionError
+from taso_gym.errors import CostError, EquivalenceError, OptionError
 from taso_gym.graph import Graph
 from taso_gym.onnx_io.convert import converted
 from taso_gym.optimizer import Result
@@ -33,10 +34,16 @@ def optimize(
     model: Annotated[Path, typer.Argument(help="The ONNX file.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="Where the result goes.")],
     search: Annotated[str, typer.Option(help="greedy, taso, beam, random or policy:CHECKPOINT.")] = "taso",
-    budget: Annotated[str, typer.Option(help="Time for the search: 60s, 5m, 1h.")] = "60s",
-    steps: Annotated[int | None, typer.Option(help="Most rewrites to weigh, instead of a time.", min=1)] = None,
+    budget: Annotated[str, typer.Option(help="Time for the search: 60s, 5m, 1h; --steps replaces it.")] = "60s",
+    steps: Annotated[
+        int | None, typer.Option(help="Most rewrites to weigh; replaces --budget: no time limit.", min=1)
+    ] = None,
     cost: Annotated[
-        str, typer.Option(help="What the search lowers: roofline, recorded:NAME, onnxruntime.")
+        str,
+        typer.Option(
+            help="What the search lowers: roofline, onnxruntime (measured here), recorded:NAME "
+            "(epyc-zen4-1t, or a file of taso-gym record)."
+        ),
     ] = "roofline",
     rules: Annotated[str, typer.Option(help="Name or path of a rule set.")] = "default",
     numerics: Annotated[str, typer.Option(help="Loosest rules to use: exact, reassociate, fast.")] = "reassociate",
@@ -69,6 +76,7 @@ def optimize(
     check_target(output)
     limit = Budget(steps=steps) if steps else Budget(seconds(budget))
     graph = _read(model, dimensions(dim or []), opset, strict_dims)
+    _expect_runs(model, force=force)
     options: dict[str, Any] = {} if alpha is None else {"alpha": alpha}
     with _progress() as bar:
         task = bar.add_task(f"{search} search", best="")
@@ -107,6 +115,19 @@ def _read(model: Path, dims: dict[str, int], opset: int | None, strict: bool) ->
         sizes = ", ".join(f"{name}={bound[name]}" for name in unbound)
         say(f"costed at {sizes}; --dim sets other sizes, and the file stays open to all")
     return graph
+
+
+def _expect_runs(model: Path, *, force: bool) -> None:
+    """Refuse a model that onnxruntime doesn't take before it is searched: its result couldn't be compared.
+
+    Raises:
+        EquivalenceError: onnxruntime refuses it, and nothing forces us.
+    """
+    try:
+        Runtime("cpu", 1).open(str(model), optimise=False)
+    except CostError as error:
+        if not force:
+            raise EquivalenceError(f"{model}: {error}; --force writes a result that wasn't compared") from error
 
 
 def _with_opset(model: Path, dims: dict[str, int], opset: int) -> Graph:

@@ -2,7 +2,7 @@
 
 SQLite in WAL mode: readers and a writer don't block each other, and a transaction that was cut off leaves no trace. A
 file that is damaged is set aside (renamed, with a warning) and a new one begun: measurements can be made again. A file
-of another version isn't touched: it is an error that says so.
+of another version, or that was never a cache, isn't touched: it is an error that says so.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ from taso_gym.cost.runtime import one_line
 from taso_gym.errors import CostError
 
 VERSION = 1
+MAGIC = b"SQLite format 3\0"
+"""What every file of SQLite begins with."""
 WAIT_S = 60.0
 T = TypeVar("T")
 
@@ -34,8 +36,11 @@ class Cache:
     """Text by key; what was written first stays."""
 
     def __init__(self, path: str | Path | None = None) -> None:
-        """Name the file; it is opened at the first use, and by each process for itself."""
-        self.path = Path(path) if path else default_path()
+        """Name the file; it is opened at the first use, and by each process for itself.
+
+        Only the folder of the user's own cache is made where it is missing.
+        """
+        self.path, self._own = Path(path) if path else default_path(), path is None
         self._connection: sqlite3.Connection | None = None
         self._process = 0
 
@@ -86,9 +91,13 @@ class Cache:
 
     def _connect(self) -> sqlite3.Connection:
         try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
+            if self._own:
+                self.path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise CostError(f"expected a folder for the cache, found {self.path.parent}: {error.strerror}") from error
+        if not self.path.parent.is_dir():
+            raise CostError(f"expected a folder for the cache, found none at {self.path.parent}")
+        self._expect_cache()
         with _locked(self.path.with_name(self.path.name + ".lock")):  # one process at a time looks, and repairs
             try:
                 return self._checked()
@@ -98,10 +107,22 @@ class Cache:
                 self._set_aside(error)
                 return self._checked()
 
+    def _expect_cache(self) -> None:
+        """Refuse a file that somebody named and that is something else; the user's own cache is a cache, if damaged."""
+        if self._own or not self.path.is_file() or not self.path.stat().st_size:
+            return
+        with self.path.open("rb") as file:
+            found = file.read(len(MAGIC))
+        if found != MAGIC:
+            raise CostError(f"expected a cache of measurements, found a file that is none: {self.path}")
+
     def _checked(self) -> sqlite3.Connection:
         db = sqlite3.connect(self.path, timeout=WAIT_S, isolation_level=None, check_same_thread=False)
         try:
             version = db.execute("PRAGMA user_version").fetchone()[0]
+            tables = {row[0] for row in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+            if version == 0 and tables - {"measurements"}:
+                raise CostError(f"expected a cache of measurements, found a database that is none: {self.path}")
             if version not in (0, VERSION):
                 raise CostError(f"expected a cache of version {VERSION}, found version {version} in {self.path}")
             db.execute("PRAGMA journal_mode = WAL")
