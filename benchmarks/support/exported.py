@@ -31,6 +31,7 @@ class Network(NamedTuple):
         part: attribute of the model that is exported instead of the whole.
         small_inputs: inputs of the small size, where they differ.
         exporters: those that can write it.
+        eager: attention is written out by "dynamo", too, which can't write the other kind.
     """
 
     config: str
@@ -41,6 +42,7 @@ class Network(NamedTuple):
     part: str = ""
     small_inputs: Mapping[str, tuple[int | str, ...]] = {}
     exporters: tuple[str, ...] = EXPORTERS
+    eager: bool = False
 
 
 TEXT = {"input_ids": ("batch", "sequence"), "attention_mask": ("batch", "sequence")}
@@ -70,6 +72,7 @@ NETWORKS = {
         "T5Config", "T5EncoderModel", TEXT,
         {"d_model": 32, "d_kv": 8, "d_ff": 64, "num_layers": 2, "num_heads": 4, "vocab_size": 99},
         {"d_model": 768, "d_ff": 3072, "num_layers": 12, "num_heads": 12},
+        eager=True,
     ),
     "ViT": Network("ViTConfig", "ViTModel", IMAGE, {**ENCODER, "image_size": 64}),
     "Swin": Network(
@@ -141,7 +144,7 @@ def module_of(network: Network, exporter: str, *, full: bool) -> Any:
 
     torch.manual_seed(0)
     config = getattr(transformers, network.config)(**(network.full if full else network.small))
-    config._attn_implementation = "sdpa" if exporter == "dynamo" else "eager"
+    config._attn_implementation = "eager" if network.eager or exporter == "script" else "sdpa"
     config.use_cache = False
     model = getattr(transformers, network.model)(config).eval()
     model = getattr(model, network.part) if network.part else model

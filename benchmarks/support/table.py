@@ -9,21 +9,14 @@ from statistics import median
 from typing import Any
 
 from support.networks import networks
+from support.page import write_between
 
-from taso_gym.atomic import write_text
-
-PAGE = Path(__file__).parents[2] / "docs" / "results.md"
-BEGIN, END = "<!-- end_to_end: begin -->", "<!-- end_to_end: end -->"
 COLUMNS = ("taso-gym", "transformers", "onnxsim", "onnxslim", "onnxscript", "openvino", "torch.compile")
 
 
 def write_table(rows: Path) -> None:
     """Write the tables of all rows between their marks in docs/results.md."""
-    text = PAGE.read_text(encoding="utf-8")
-    if BEGIN not in text or END not in text:
-        raise SystemExit(f"expected the marks {BEGIN} and {END} in {PAGE}, found none")
-    before, after = text.partition(BEGIN)[0], text.partition(END)[2]
-    write_text(PAGE, f"{before}{BEGIN}\n{tables(rows)}{END}{after}")
+    write_between("end_to_end", tables(rows))
 
 
 def tables(rows: Path) -> str:
