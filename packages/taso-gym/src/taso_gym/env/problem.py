@@ -44,7 +44,7 @@ class Start:
     @cached_property
     def state(self) -> RewriteState:
         """The start state with its matches."""
-        return RewriteState(self.graph, self.rules, self.cost, **self.source.limits)
+        return RewriteState(self.graph, self.rules, self.cost, **self.source.limits).prepare()
 
     @cached_property
     def observer(self) -> Observer:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import chain, compress
-from operator import is_not
+from itertools import chain, compress, repeat
+from operator import attrgetter, is_not
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,8 @@ from taso_gym.observation.layout import Layout
 from taso_gym.rules.state import Match
 
 Block = NDArray[np.int32]
+
+_NODES = attrgetter("nodes")
 
 
 class CandidateRows:
@@ -63,8 +65,8 @@ class CandidateRows:
         """Make the blocks of rules anew, and count."""
         most = self._layout.locations
         legal = {rule: found[:most] for rule, found in changed.items()}
-        nodes = chain.from_iterable(match.nodes for found in legal.values() for match in found)
-        rows = np.array([row_of.get(node, -1) for node in nodes], np.int32)
+        nodes = chain.from_iterable(map(_NODES, chain.from_iterable(legal.values())))
+        rows = np.fromiter(map(row_of.get, nodes, repeat(-1)), np.int32)
         begin = 0
         for rule, found in legal.items():
             length = self._lengths[rule] = len(found)
@@ -75,11 +77,9 @@ class CandidateRows:
 
     def _block(self, rule: int, rows: NDArray[np.int32]) -> Block:
         length, width = rows.shape
-        block = np.empty((length, 2 + self._layout.pattern_nodes), np.int32)
+        block = self._layout.blank[:length].copy()
         block[:, 0] = rule
-        block[:, 1] = self._layout.numbers[:length]
         block[:, 2 : 2 + width] = rows
-        block[:, 2 + width :] = -1
         return block
 
     def _count(self) -> None:
@@ -88,4 +88,5 @@ class CandidateRows:
         if self.total > most:
             lengths = np.diff(np.minimum(np.cumsum(lengths), most), prepend=0)
             self.total = most
-        self.counts = np.append(lengths, np.int32(1))
+        self.counts = np.empty(len(lengths) + 1, np.int32)
+        self.counts[:-1], self.counts[-1] = lengths, 1

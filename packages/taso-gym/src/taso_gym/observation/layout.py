@@ -87,9 +87,11 @@ class Layout:
         return np.tri(self.locations + 1, self.locations, -1, dtype=np.int8)
 
     @cached_property
-    def numbers(self) -> NDArray[np.int32]:
-        """0 … L-1."""
-        return np.arange(self.locations, dtype=np.int32)
+    def blank(self) -> NDArray[np.int32]:
+        """Rows of ``matches`` (L, 2 + P) of a rule that hold the locations, and -1 elsewhere."""
+        rows = np.full((self.locations, 2 + self.pattern_nodes), -1, np.int32)
+        rows[:, 1] = np.arange(self.locations)
+        return rows
 
     @cached_property
     def _arrays(self) -> dict[str, tuple[tuple[int, ...], Any]]:

@@ -114,7 +114,7 @@ class GraphRows:
         """Remove the edges to the inputs of operators."""
         dead = np.zeros(len(self.node_kinds), np.bool_)
         dead[[self.row_of[i] for i in ids if i in self.row_of]] = True
-        edges = dead[self.edge_ends[:, 1]]
+        edges = np.flatnonzero(dead.take(self.edge_ends[:, 1]))
         self.edge_ends[edges], self.edge_kinds[edges] = 0, 0
 
 

@@ -14,6 +14,7 @@ from taso_gym.rules.pattern import operator_named
 from taso_gym.rules.plan import Planner, Search
 from taso_gym.rules.rule import Rule
 from taso_gym.rules.ruleset import RuleSet, operators_of
+from taso_gym.rules.search import search
 from taso_gym.rules.template import Source, Template, build
 from taso_gym.rules.trie import Switch
 from taso_gym.rules.variants import variants_of
@@ -108,9 +109,16 @@ class CompiledRules:
                 anywhere += searches
                 within += [search for i, search in enumerate(searches) if i in pattern.inside]
                 once.append(searches[planner.best])
+        self._searches = anywhere
         self.anywhere = Switch.of(labels, anywhere)
         self.within = Switch.of(labels, within)
         self.once = Switch.of(labels, once)
+
+    def prepare(self, graph: Graph) -> None:
+        """Plan every search, and merge plans as far as the nodes of a graph lead, so that no rewrite waits for it."""
+        _ = [each.plan for each in self._searches]
+        for anchors in (self.anywhere, self.within):
+            search(graph, anchors, graph.nodes)
 
 
 def _available(rule: Rule, opsets: Mapping[str, int]) -> bool:

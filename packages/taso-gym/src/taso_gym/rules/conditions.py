@@ -61,6 +61,8 @@ def evaluate(expr: Expr, binding: Binding) -> Any:
         Undefined: it has none for this match.
     """
     match expr.kind:
+        case "call":
+            return _call(expr, binding)
         case "number" | "string" | "none":
             return expr.value
         case "list":
@@ -72,8 +74,6 @@ def evaluate(expr: Expr, binding: Binding) -> Any:
             if expr.value not in attrs:
                 raise Undefined(f"no attribute {expr.value}")
             return attrs[expr.value]
-        case "call":
-            return _call(expr, binding)
         case "and" | "or" | "not":
             return truth(expr, binding)
         case "[:]":
@@ -180,6 +180,8 @@ def _negate(truths: list[Truth]) -> Truth:
 
 
 def _equal(a: Any, b: Any) -> Truth:
+    if type(a) is int and type(b) is int:
+        return a == b
     if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
         return _elementwise(a == b)
     if isinstance(a, tuple) and isinstance(b, tuple):

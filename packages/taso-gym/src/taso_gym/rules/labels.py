@@ -30,15 +30,12 @@ class Label:
     conditions: tuple[Expr, ...]
     root: bool
 
-    def holds(self, sig: Signature, opset: int) -> bool:
-        """Whether a signature has the label."""
+    def binding(self, sig: Signature, opset: int) -> Binding | None:
+        """Return what the node's variables stand for in a signature; None if its operands or attributes don't fit."""
         node = self.pattern.nodes[0]
-        if sig.op is not node.op or (self.root and sig.const) or not _has_operands(node, sig):
-            return False
-        if not self._has_attributes(sig):
-            return False
-        binding = self._binder.bind([sig], {}, opset)
-        return binding is not None and all(holds(condition, binding) for condition in self.conditions)
+        if sig.op is not node.op or not _has_operands(node, sig) or not self._has_attributes(sig):
+            return None
+        return self._binder.bind([sig], {}, opset)
 
     @cached_property
     def _binder(self) -> Binder:
@@ -51,6 +48,8 @@ class Label:
 
     def _has_attributes(self, sig: Signature) -> bool:
         """Whether attributes that aren't variables have the value that is written, or their ONNX default."""
+        if not sig.attrs:
+            return True
         node = self.pattern.nodes[0]
         actual = dict(sig.attrs)
         free = node.held.union(name for name, _ in node.attrs).difference(self._fixed)
@@ -126,6 +125,18 @@ def _rename(expr: Expr, names: Mapping[str, str]) -> Expr:
     return Expr(expr.kind, expr.value, tuple([_rename(arg, names) for arg in expr.args])) if expr.args else expr
 
 
+class _Truths(dict[Expr, bool]):
+    """Whether conditions hold in one binding."""
+
+    def __init__(self, binding: Binding) -> None:
+        super().__init__()
+        self._binding = binding
+
+    def __missing__(self, condition: Expr) -> bool:
+        self[condition] = holds(condition, self._binding)
+        return self[condition]
+
+
 class Labels(dict[Signature, int]):
     """Signature -> bits of the labels that it has, filled in as signatures turn up."""
 
@@ -134,17 +145,23 @@ class Labels(dict[Signature, int]):
         super().__init__()
         self._opset = opset
         self._bits: dict[Label, int] = {}
-        self._of: dict[Operator, list[Label]] = {}
+        self._of: dict[Operator, dict[Pattern, list[tuple[Label, int]]]] = {}
 
     def bit(self, label: Label) -> int:
         """Return the bit of a label; all labels are entered before the first signature is asked for."""
         if label not in self._bits:
-            self._bits[label] = 1 << len(self._bits)
-            self._of.setdefault(label.pattern.nodes[0].op, []).append(label)
+            bit = self._bits[label] = 1 << len(self._bits)
+            self._of.setdefault(label.pattern.nodes[0].op, {}).setdefault(label.pattern, []).append((label, bit))
         return self._bits[label]
 
     def __missing__(self, sig: Signature) -> int:
-        """Find the bits of a signature."""
-        labels = self._of.get(sig.op, ()) if isinstance(sig.op, Operator) else ()
-        bits = self[sig] = sum([self._bits[label] for label in labels if label.holds(sig, self._opset)])
+        """Find the bits of a signature; labels that differ in their conditions only share the binding."""
+        bits = 0
+        for labels in self._of.get(sig.op, {}).values() if isinstance(sig.op, Operator) else ():
+            binding = labels[0][0].binding(sig, self._opset)
+            if binding is not None:
+                known = _Truths(binding)
+                fitting = [(label, bit) for label, bit in labels if not (label.root and sig.const)]
+                bits += sum([bit for label, bit in fitting if all(map(known.__getitem__, label.conditions))])
+        self[sig] = bits
         return bits

@@ -99,9 +99,9 @@ class Matches:
         # 3. Matches whose effect depends on a node beside them.
         for match in {m for i in (*strong, *rewriting.touched, *rewriting.removed) for m in new._watchers.get(i, ())}:
             new._renew(graph, match)
-        for variant, found in search(graph, self.compiled.anywhere, sorted(strong)):
+        for variant, found in search(graph, self.compiled.anywhere, sorted(strong), every=True):
             new._file(graph, reach, variant, found)
-        for variant, found in search(graph, self.compiled.within, sorted(weak)):
+        for variant, found in search(graph, self.compiled.within, sorted(weak), known=set(strong)):
             new._file(graph, reach, variant, found)
         if not preserving:
             new._ask_again(reach)
@@ -254,8 +254,8 @@ def _hash_change(graph: Graph, site: Site, records: Sequence[Node]) -> int:
         sems += [literal_leaf(*value).sem for value in site.template.literals]
     sems.append(0)
     total = -sum([record.hash for record in records])
-    for own, symmetric, reads, heirs in site.template.steps:
-        operands = tuple([sems[i] for i in reads])
+    for own, symmetric, read, heirs in site.template.steps:
+        operands = read(sems)
         if symmetric and operands[0] > operands[1]:
             operands = (operands[1], operands[0], *operands[2:])
         found = hash((own, operands)) % HASH_MODULUS

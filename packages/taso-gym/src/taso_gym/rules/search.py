@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Set
 from typing import Any
 
 import numpy as np
@@ -24,9 +24,20 @@ def is_filled(leaf: Leaf, value: float) -> bool:
     return splat == value or splat == float(np.asarray(value, numpy_dtype(leaf.type.dtype)))
 
 
-def search(graph: Graph, anchors: Switch, starts: Iterable[int]) -> list[Embedding]:
-    """Return the embeddings of patterns that begin at the given nodes; one may come up from several anchors."""
-    interpreter = _Interpreter(graph)
+def search(
+    graph: Graph, anchors: Switch, starts: Iterable[int], known: Set[int] = frozenset(), every: bool = False
+) -> list[Embedding]:
+    """Return the embeddings of patterns that begin at the given nodes.
+
+    Args:
+        graph: where to search.
+        anchors: the plans.
+        starts: the nodes; one embedding may come up from several of them.
+        known: nodes whose embeddings aren't asked for.
+        every: ``anchors`` has plans from every node of a pattern, so that an embedding that holds several starts needs
+            to be found from the first of them only.
+    """
+    interpreter = Interpreter(graph, set(known))
     nodes = graph.nodes
     for start in starts:
         node = nodes[start]
@@ -35,54 +46,57 @@ def search(graph: Graph, anchors: Switch, starts: Iterable[int]) -> list[Embeddi
             interpreter.ids[:] = [start]
             interpreter.records[:] = [node]
             interpreter.walk(branches)
+        if every:
+            interpreter.known.add(start)
     return interpreter.found
 
 
-class _Interpreter:
+class Interpreter:
     """Registers and results of one search; see `taso_gym.rules.plan` for the instructions."""
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, known: set[int]) -> None:
         self.nodes, self.uses, self.leaves = graph.nodes, graph.uses, graph.leaves
+        self.known = known
         self.ids: list[int] = []
         self.records: list[Node] = []
         self.found: list[Embedding] = []
 
     def walk(self, branches: tuple[Branch, ...]) -> None:
-        """Carry out each branch with the registers as they are."""
-        for code, a, b, c, d, rest in branches:
-            if code == IN:
-                self._producer(self.operand(a, b), c, rest)
-            elif code == CLOSED:
-                if self._closed(a, b, c):
-                    self.walk(rest.branches())
-            elif code == EMIT:
-                self.found.append((a, self._matched(b)))
-            elif code == USE:
-                self._consumers(self._value(a, b), c, rest)
-            elif code == VAR:
-                self._consumers(self.operand(a, b), c, rest)
-            elif self._test(code, a, b, c, d):
-                self.walk(rest.branches())
-
-    def _matched(self, registers: tuple[int, ...]) -> tuple[int, ...]:
-        ids = self.ids
-        return tuple([ids[register] for register in registers])
-
-    def _value(self, register: int, output: int) -> int:
-        return self.ids[register] << OUTPUT_BITS | output
+        """Carry out each branch with the registers as they are; what follows a test that was passed is put behind."""
+        ids, waiting = self.ids, [branches]
+        for some in waiting:
+            for code, a, b, c, d, rest in some:
+                if code == IN:
+                    value = self.operand(a, b)
+                    if value & OUTPUT_MASK == c:
+                        self._enter(value >> OUTPUT_BITS, rest)
+                elif code == USE:
+                    self._consumers(ids[a] << OUTPUT_BITS | b, c, rest)
+                elif code == VAR:
+                    self._consumers(self.operand(a, b), c, rest)
+                elif code == EMIT:
+                    self.found.append((a, self._matched(b)))
+                elif _TESTS[code](self, a, b, c, d):
+                    waiting.append(rest.made or rest.make())
 
     def operand(self, register: int, index: int) -> int:
         """Return an input of the node in a register; its label has made sure that it is there."""
         return self.records[register].inputs[index]  # pyright: ignore[reportReturnType]
 
-    def _producer(self, value: int, output: int, switch: Switch) -> None:
-        """Fill the next register with the node that a value is a certain output of, and go on."""
-        node = self.nodes.get(value >> OUTPUT_BITS)
-        if node is not None and value & OUTPUT_MASK == output:
-            self._enter(value >> OUTPUT_BITS, node, switch)
+    def _matched(self, registers: tuple[int, ...]) -> tuple[int, ...]:
+        ids = self.ids
+        return tuple([ids[register] for register in registers])
 
-    def _enter(self, node_id: int, node: Node, switch: Switch) -> None:
+    def span(self, register: int, ends: tuple[int, int]) -> tuple[int | None, ...]:
+        """Return the inputs of the node in a register without some at either end."""
+        inputs = self.records[register].inputs
+        return inputs[ends[0] : len(inputs) - ends[1]]
+
+    def _enter(self, node_id: int, switch: Switch) -> None:
         """Fill the next register and go on with what its signature allows."""
+        node = self.nodes.get(node_id)
+        if node is None or node_id in self.known:
+            return
         below = switch[node.sig]
         if below:
             self.ids.append(node_id)
@@ -94,45 +108,63 @@ class _Interpreter:
     def _consumers(self, value: int, index: int, switch: Switch) -> None:
         """Fill the next register with each consumer of a value at an input, and go on."""
         for use in self.uses.get(value, ()):
-            node = self.nodes[use >> OUTPUT_BITS]
-            if use & OUTPUT_MASK == (index if index >= 0 else len(node.inputs) + index):
-                self._enter(use >> OUTPUT_BITS, node, switch)
+            at = index if index >= 0 else len(self.nodes[use >> OUTPUT_BITS].inputs) + index
+            if use & OUTPUT_MASK == at:
+                self._enter(use >> OUTPUT_BITS, switch)
 
-    def _test(self, code: int, a: int, b: Any, c: Any, d: Any) -> bool:
-        if code == EQ:
-            return self.operand(a, b) == self.operand(c, d)
-        if code in (NE, LT):
-            return self._apart(a, b, code == LT)
-        if code == EDGE:
-            return self.operand(a, b) == self._value(c, d)
-        if code == LITERAL:
-            leaf = self.leaves.get(self.operand(a, b))
-            return leaf is not None and is_filled(leaf, c)
-        if code == SAME:
-            return self._span(a, b) == self._span(c, d)
-        assert code == EDGES
-        return self._span(a, (b, c)) == self._outputs(d)
 
-    def _span(self, register: int, ends: tuple[int, int]) -> tuple[int | None, ...]:
-        begin, tail = ends
-        inputs = self.records[register].inputs
-        return inputs[begin : len(inputs) - tail]
+def _is_same(at: Interpreter, r: int, i: int, q: int, j: int) -> bool:
+    return at.records[r].inputs[i] == at.records[q].inputs[j]
 
-    def _apart(self, a: int, b: int, ascending: bool) -> bool:
-        """Whether two registers hold different nodes."""
-        return self.ids[a] < self.ids[b] if ascending else self.ids[a] != self.ids[b]
 
-    def _outputs(self, register: int) -> tuple[int, ...]:
-        first = self.ids[register] << OUTPUT_BITS
-        return tuple(range(first, first + len(self.records[register].sems)))
+def _is_edge(at: Interpreter, r: int, i: int, q: int, output: int) -> bool:
+    return at.records[r].inputs[i] == at.ids[q] << OUTPUT_BITS | output
 
-    def _closed(self, register: int, counts: tuple[int | None, ...], default: int) -> bool:
-        """Whether each output has as many uses as the pattern gives it."""
-        first, outputs = self.ids[register] << OUTPUT_BITS, len(self.records[register].sems)
-        if outputs == 1 and counts:
-            return counts[0] is None or len(self.uses.get(first, ())) == counts[0]
-        for output in range(outputs):
-            count = counts[output] if output < len(counts) else default
-            if count is not None and len(self.uses.get(first | output, ())) != count:
-                return False
-        return True
+
+def _is_other(at: Interpreter, r: int, q: int, _: None, __: None) -> bool:
+    return at.ids[r] != at.ids[q]
+
+
+def _is_before(at: Interpreter, r: int, q: int, _: None, __: None) -> bool:
+    return at.ids[r] < at.ids[q]
+
+
+def _are_same(at: Interpreter, r: int, ends: tuple[int, int], q: int, others: tuple[int, int]) -> bool:
+    return at.span(r, ends) == at.span(q, others)
+
+
+def _is_literal(at: Interpreter, register: int, index: int, value: float, _: None) -> bool:
+    leaf = at.leaves.get(at.operand(register, index))
+    return leaf is not None and is_filled(leaf, value)
+
+
+def _are_outputs(at: Interpreter, register: int, begin: int, tail: int, producer: int) -> bool:
+    """Whether inputs are all outputs of a node, in order."""
+    first = at.ids[producer] << OUTPUT_BITS
+    outputs = range(first, first + len(at.records[producer].sems))
+    return at.span(register, (begin, tail)) == tuple(outputs)
+
+
+def _is_closed(at: Interpreter, register: int, counts: tuple[int | None, ...], default: int, _: None) -> bool:
+    """Whether each output has as many uses as the pattern gives it."""
+    first, outputs = at.ids[register] << OUTPUT_BITS, len(at.records[register].sems)
+    if outputs == 1 and counts:
+        return counts[0] is None or len(at.uses.get(first, ())) == counts[0]
+    for output in range(outputs):
+        count = counts[output] if output < len(counts) else default
+        if count is not None and len(at.uses.get(first | output, ())) != count:
+            return False
+    return True
+
+
+_TESTS: dict[int, Callable[[Interpreter, Any, Any, Any, Any], bool]] = {
+    EQ: _is_same,
+    SAME: _are_same,
+    EDGE: _is_edge,
+    EDGES: _are_outputs,
+    NE: _is_other,
+    LT: _is_before,
+    LITERAL: _is_literal,
+    CLOSED: _is_closed,
+}
+"""The instructions that test; see `taso_gym.rules.plan`."""

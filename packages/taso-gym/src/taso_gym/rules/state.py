@@ -98,6 +98,17 @@ class RewriteState:
         child.matches = child._limited(self)
         return child
 
+    def prepare(self) -> RewriteState:
+        """Do now what the first rewrites of a process would else wait for, and return self.
+
+        Plans every search, and makes one rewrite of each kind, which finds the types and templates that come next.
+        """
+        self._all.compiled.prepare(self.graph)
+        kinds = {self._all.entries[match].site.template: match for row in self.matches for match in row}
+        for match in kinds.values():
+            self.apply(match)
+        return self
+
     def delta(self, match: Match) -> Cost:
         """Return by how much a legal match changes the cost.
 

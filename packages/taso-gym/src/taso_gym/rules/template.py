@@ -6,8 +6,9 @@ whose value the rule asks for) and kept; a match then costs a dictionary look-up
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import NamedTuple
 
 from taso_gym.errors import TypeInferenceError
@@ -29,13 +30,13 @@ class Step(NamedTuple):
 
     Attributes:
         hash, symmetric: of the signature.
-        reads: places of the operands in the list.
+        read: takes the operands from the list, as a tuple.
         heirs: for each output the (matched node, output) that it replaces, whose id it inherits, or None.
     """
 
     hash: int
     symmetric: bool
-    reads: tuple[int, ...]
+    read: Callable[[Sequence[int]], tuple[int, ...]]
     heirs: tuple[tuple[int, int] | None, ...]
 
 
@@ -167,7 +168,12 @@ def _steps(side: RightSide, outputs: Sequence[tuple[int, int, int]]) -> Iterator
         born = [~(number << OUTPUT_BITS | output) for output in range(len(sig.outputs))]
         for ref in born:
             place[ref] = absent + len(place)
-        yield Step(sig.hash, sig.symmetric, reads, tuple(map(heirs.get, born)))
+        yield Step(sig.hash, sig.symmetric, _reader(reads), tuple(map(heirs.get, born)))
+
+
+def _reader(places: tuple[int, ...]) -> Callable[[Sequence[int]], tuple[int, ...]]:
+    """Return what takes the items at some places of a sequence as a tuple."""
+    return itemgetter(*places) if len(places) > 1 else lambda items: tuple([items[i] for i in places])
 
 
 def _slots(ref: Ref, nodes: Sequence[frozenset[int]]) -> frozenset[int]:

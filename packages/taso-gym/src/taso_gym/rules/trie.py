@@ -15,7 +15,7 @@ from taso_gym.signature import Signature
 
 FILLING = frozenset({IN, USE, VAR})
 
-Branch = tuple[int, Any, Any, Any, Any, Any]
+Branch = tuple[int, int, Any, Any, Any, Any]
 """An instruction padded to five fields, without the label if it fills a register; then a `Switch` on the signature that
 was found if it does, and else the branches that follow, as `Later`."""
 
@@ -32,10 +32,10 @@ class Switch(dict[Signature, tuple[Branch, ...]]):
     @classmethod
     def of(cls, labels: Labels, searches: Sequence[Search]) -> Switch:
         """Choose among searches by the label of their anchor; those that never begin are never planned."""
-        mask = 0
+        of: dict[int, list[Search]] = {}
         for search in searches:
-            mask |= search.bit
-        return cls(labels, mask, lambda bits: [search.plan for search in searches if search.bit & bits])
+            of.setdefault(search.bit, []).append(search)
+        return cls(labels, sum(of), lambda bits: [search.plan for bit in of if bit & bits for search in of[bit]])
 
     def __missing__(self, sig: Signature) -> tuple[Branch, ...]:
         """Merge the plans whose label the signature has."""
@@ -47,20 +47,23 @@ class Switch(dict[Signature, tuple[Branch, ...]]):
 
 
 class Later:
-    """Branches behind a test, merged when the test is first passed."""
+    """Branches behind a test, merged when the test is first passed.
 
-    __slots__ = ("_branches", "_labels", "_plans")
+    Attributes:
+        made: the branches; empty before that.
+    """
+
+    __slots__ = ("_labels", "_plans", "made")
 
     def __init__(self, labels: Labels, plans: list[Sequence[Instruction]]) -> None:
         """Hold what remains of the plans."""
         self._labels, self._plans = labels, plans
-        self._branches: tuple[Branch, ...] | None = None
+        self.made: tuple[Branch, ...] = ()
 
-    def branches(self) -> tuple[Branch, ...]:
-        """Return the merged branches."""
-        if self._branches is None:
-            self._branches = merge(self._labels, self._plans)
-        return self._branches
+    def make(self) -> tuple[Branch, ...]:
+        """Merge the plans."""
+        self.made = merge(self._labels, self._plans)
+        return self.made
 
 
 def merge(labels: Labels, plans: Iterable[Sequence[Instruction]]) -> tuple[Branch, ...]:
@@ -85,7 +88,7 @@ def _switch(labels: Labels, choices: list[tuple[int, Sequence[Instruction]]]) ->
     return Switch(labels, mask, lambda bits: [plan for bit, plan in choices if bit & bits])
 
 
-def _padded(instruction: Instruction) -> tuple[int, Any, Any, Any, Any]:
+def _padded(instruction: Instruction) -> tuple[int, int, Any, Any, Any]:
     padding: Instruction = (None,) * (5 - len(instruction))
     code, a, b, c, d = instruction + padding
     return code, a, b, c, d
