@@ -24,6 +24,7 @@ class Kind(NamedTuple):
 
 WORLD_MODELS = {
     "mdn": Kind("taso_agents.world_model:WorldModel", "taso_agents.fit:single_step_epoch"),
+    "discrete": Kind("taso_agents.discrete:DiscreteWorldModel", "taso_agents.discrete_fit:window_epoch"),
     "tokens": Kind(
         "taso_agents.token_model:TokenWorldModel",
         "taso_agents.token_fit:window_epoch",
