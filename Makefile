@@ -80,8 +80,12 @@ bench-gpu: install ## Run the benchmarks that need a CUDA device
 docs: install ## Write the generated pages of docs/ anew
 	@set -e; for script in $(wildcard docs/*.py); do echo "== $$script"; $(BIN)/python $$script; done
 
-fuzz: install ## Run the property tests with many more examples
+# FUZZ_SECONDS of the second part; what it finds is left in out/fuzz as crash-…, timeout-… or oom-….
+FUZZ_SECONDS ?= 3600
+fuzz: install ## Run the property tests with many more examples, then mutate ONNX files for an hour
 	@$(PYTEST) -n 2 -m "hypothesis and not gpu" --hypothesis-profile=fuzz
+	@mkdir -p out/fuzz
+	@cd out/fuzz && OMP_NUM_THREADS=1 $(CURDIR)/$(BIN)/python $(CURDIR)/tests/fuzz_onnx.py corpus -max_total_time=$(FUZZ_SECONDS)
 
 clean: ## Remove caches and build outputs; the environments stay
 	@rm -rf .pytest_cache .ruff_cache .import_linter_cache .hypothesis build dist packages/*/dist

@@ -203,3 +203,37 @@ def test_loading_rewriting_and_saving_copy_no_weights(tmp_path: Path) -> None:
     command = [sys.executable, "-c", PEAK, str(tmp_path / "model.onnx"), str(tmp_path / "saved.onnx")]
     used = int(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
     assert used < 0.4 * (tmp_path / "model.onnx").stat().st_size
+
+
+def test_a_data_file_of_something_else_is_not_overwritten(external: Path, tmp_path: Path) -> None:
+    target = tmp_path / "out" / "fast.onnx"
+    target.parent.mkdir()
+    other = target.with_name("fast.onnx.data")
+    other.write_bytes(b"important")
+    graph = load(external)
+    for _ in range(2):  # the second time, the data file is the model's own and is replaced
+        save(graph, target)
+        assert other.read_bytes() == b"important"
+        assert sorted(p.name for p in target.parent.iterdir()) == ["fast.onnx", "fast.onnx.1.data", "fast.onnx.data"]
+        assert load(target) == graph
+
+
+def test_a_data_file_is_named_for_where_the_model_goes(external: Path, tmp_path: Path) -> None:
+    final, folder = tmp_path / "fast.onnx", tmp_path / "hidden"
+    folder.mkdir()
+    final.with_name("fast.onnx.data").write_bytes(b"important")
+    save(load(external), folder / "fast.onnx", final=final)
+    assert sorted(p.name for p in folder.iterdir()) == ["fast.onnx", "fast.onnx.1.data"]
+
+
+def test_weights_of_a_subgraph_beyond_protocol_buffers(tmp_path: Path) -> None:
+    model = parsed("""g (bool c, float[1073741824] x) => (float[1073741824] y) {
+        y = If (c) <then_branch = t () => (float[1073741824] p) <float[1] k = {1}> { p = Add(x, k) },
+                    else_branch = e () => (float[1073741824] q) { q = Neg(x) }>
+    }""")
+    inner = model.graph.node[0].attribute[0].g.initializer[0]
+    inner.CopyFrom(TensorProto(name="k", dims=[1 << 30], data_type=1, data_location=TensorProto.EXTERNAL))
+    inner.external_data.add(key="location", value="inner.data")
+    (tmp_path / "model.onnx").write_bytes(model.SerializeToString())
+    with pytest.raises(ModelError, match=r"at most 2000000000 bytes .* of a node, found 4294967296 in If 'y'"):
+        load(tmp_path / "model.onnx")

@@ -5,44 +5,19 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from fault_models import whole
 from hypothesis import example, given
 from hypothesis import strategies as st
-from model_texts import op_names, parsed
+from model_texts import op_names, parsed, run
 from onnx import ModelProto, TensorProto, helper
 
 from taso_gym.equivalence import validate
-from taso_gym.errors import ModelError
+from taso_gym.errors import EquivalenceError, ModelError
 from taso_gym.graph import check
 from taso_gym.onnx_io import from_model, load, save, to_model
-
-TEXT = """g (float[N, 3] x, bool c, float[1, 2, 5, 5] image) => (y, z) {
-    m = MatMul(x, w)
-    a = Add(m, b)
-    i = If (c) <then_branch = t () => (float[N, 4] p) { p = Relu(a) },
-                else_branch = e () => (float[N, 4] q) <float k = {2.0}> { q = Mul(a, k) }>
-    s = Shape(i)
-    d = Gather(s, one)
-    u = Unsqueeze(d, axis)
-    shape = Concat <axis = 0>(minus, u)
-    r = Reshape(i, shape)
-    y = my.F(r)
-    v = Conv <pads = [1, 1, 1, 1]>(image, kernel)
-    z = Softmax <axis = 1>(v)
-}"""
-
-
-def whole() -> ModelProto:
-    """Return a model with something of everything."""
-    return parsed(
-        TEXT,
-        more='<domain: "my", opset_import: ["" : 20]> F (x) => (y) { y = Identity(x) }',
-        w=np.arange(12, dtype=np.float32).reshape(3, 4),
-        b=np.ones(4, np.float32),
-        one=np.int64(1),
-        axis=np.array([0]),
-        minus=np.array([-1]),
-        kernel=np.ones((2, 2, 3, 3), np.float32),
-    )
+from taso_gym.rules.ruleset import RuleSet
+from taso_gym.rules.state import RewriteState
+from taso_gym.tensor import TensorType
 
 
 def loads_or_raises(data: bytes, folder: Path) -> None:
@@ -117,6 +92,7 @@ FAULTS: list[tuple[str, Callable[[ModelProto], object], str]] = [
     ("y = Relu(x)", lambda m: ir_version(m, 0), "IR version .* found 0"),
     ("y = Relu(x)", lambda m: opset(m, 999), "opset 1 to .* of domain 'ai.onnx', found 999"),
     ("y = Relu(x)", lambda m: opset(m, 0), "found 0"),
+    ("y = Relu(x)", lambda m: m.opset_import.add(domain="other", version=1 << 31), "domain 'other', found 21474"),
     ("y = Relu(x)", lambda m: m.ClearField("opset_import"), "opset import for the domain of Relu 'y'"),
     ("y = other.F(x)", lambda m: None, "opset import for the domain of other.F 'y'"),
     ("y = Relu(a)\na = Neg(b)\nb = Neg(a)", lambda m: None, "without cycles, found one through or before"),
@@ -132,6 +108,7 @@ FAULTS: list[tuple[str, Callable[[ModelProto], object], str]] = [
     ("y = Softmax <axis = 1.5>(x)", lambda m: None, "Mismatched attribute type"),
     ("y = Softmax <axis = 7>(x)", lambda m: None, "types and shapes that fit"),
     ("y = Transpose <perm = [0, 0]>(x)", lambda m: None, "types and shapes that fit"),
+    ("y, z = Split <num_outputs = 2147483647>(x)", lambda m: None, "at most 65536 outputs, found 2147483647 in Split"),
     ("y = Conv(x)", lambda m: None, "expected Conv 'y' as its schema says"),
     ("y = Relu(x)", lambda m: m.graph.node[0].ClearField("op_type"), "found a node without one"),
     ("y = Add(x, w)", lambda m: tensor(m, data_type=FLOAT, dims=[5], float_data=[0.0] * 5), "Incompatible dimensions"),
@@ -164,6 +141,39 @@ def test_faults(nodes: str, spoil: Callable[[ModelProto], object], message: str)
     spoil(model)
     with pytest.raises(ModelError, match=message):
         from_model(model)
+
+
+@pytest.mark.parametrize("shape", [[3, 2], [2], [2, 4], [-7, 3], [1 << 62, 3]])
+def test_a_declared_output_shape_that_contradicts_is_kept_and_the_result_is_right(shape: list[int]) -> None:
+    """As in onnxruntime, which says so and goes by the shapes that it finds."""
+    model = simple("a = Mul(x, two)\n b = Mul(a, two)\n y = Neg(b)", two=np.float32(2))
+    model.graph.output[0].CopyFrom(helper.make_tensor_value_info("y", FLOAT, shape))
+    graph = from_model(model)
+    type_ = graph.type_of(graph.outputs[0])
+    assert isinstance(type_, TensorType)
+    assert type_.shape == (2, 3)
+    state = RewriteState(graph, RuleSet.load("default"))
+    state = state.apply(next(match for matches in state.matches for match in matches))
+    saved = to_model(state.graph)
+    assert validate(model, saved).ok
+    (y,) = run(saved, x=np.ones((2, 3), np.float32))
+    np.testing.assert_array_equal(y, np.full((2, 3), -4, np.float32))
+
+
+@pytest.mark.parametrize("size", [-1, -(1 << 63), 1 << 40, (1 << 63) - 1])
+def test_negative_and_huge_dimensions(size: int) -> None:
+    """A negative size is none, as in onnxruntime; a huge one is kept, and no such input is drawn."""
+    model = simple("y = Relu(x)")
+    for info in (model.graph.input[0], model.graph.output[0]):
+        info.type.tensor_type.shape.dim[0].dim_value = size
+    graph = from_model(model)
+    check(graph)
+    assert from_model(to_model(graph)) == graph
+    if size < 0:
+        assert validate(model, graph).ok
+    else:
+        with pytest.raises(EquivalenceError, match=f"at most .* elements, found {3 * size} in 'x'"):
+            validate(model, graph)
 
 
 def test_text_that_is_no_text() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -21,6 +22,8 @@ PASSES_ON = frozenset(
 ) | {"Unsqueeze"}
 """Operators whose outputs hold elements of their inputs."""
 SEQUENCE_LENGTH = 2
+MOST_ELEMENTS = 1 << 30
+"""Larger inputs aren't drawn."""
 WORDS = ("", "a", "Zebra", "größer", "10")
 
 
@@ -137,13 +140,18 @@ def draw(
     """Return a random value for an input; its floating-point numbers are whole and at most ``whole``, if that is given.
 
     Raises:
-        EquivalenceError: it is a map, or of an unknown type.
+        EquivalenceError: it is a map, of an unknown type, or too large.
     """
     if isinstance(kind.type, OtherType):
         return _draw_other(kind.name, TypeProto.FromString(kind.type.proto), rng)
     shape = tuple(bind(d, dims) for d in (kind.type.shape or ()))
     sizes = tuple(d for d in shape if isinstance(d, int))
     assert len(sizes) == len(shape), f"{kind} isn't bound by {dims}"
+    elements = math.prod(sizes)
+    if elements > MOST_ELEMENTS:
+        raise EquivalenceError(
+            f"expected an input of at most {MOST_ELEMENTS} elements, found {elements} in {kind.name!r}"
+        )
     if whole is not None and kind.type.dtype in FLOATS:
         return rng.integers(-whole, whole + 1, sizes).astype(numpy_dtype(kind.type.dtype))
     return draw_tensor(kind.type.dtype, sizes, rng, bound=kind.bound, binary=binary or kind.is_mask)

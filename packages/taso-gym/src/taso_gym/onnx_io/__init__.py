@@ -6,6 +6,7 @@ import filecmp
 import shutil
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 
 from onnx import ModelProto
@@ -93,12 +94,17 @@ def to_model(graph: Graph) -> ModelProto:
     return exported.model
 
 
-def save(graph: Graph, path: str | Path) -> None:
+def save(graph: Graph, path: str | Path, *, final: str | Path | None = None) -> None:
     """Write a graph as an ONNX file, whole or not at all.
 
     Names, order and types of inputs and outputs, opset imports, IR version, metadata, functions and dynamic dimensions
     are those of the file that it was loaded from. A model above 2 GB, or whose weights were outside its file, gets
-    them in ``<path>.data`` beside it.
+    them in ``<path>.data`` beside it, or in ``<path>.1.data`` where a file of that name belongs to something else.
+
+    Args:
+        graph: the graph.
+        path: the file.
+        final: where the caller is going to move it, with its data file, if not there already.
 
     Raises:
         ModelError: an operator that the file's opset doesn't have.
@@ -109,11 +115,21 @@ def save(graph: Graph, path: str | Path) -> None:
     size = exported.model.ByteSize() + sum(i.size_bytes for i in exported.initializers)
     with replacing(target) as temporary:
         if graph.info.external or size > MOST_BYTES:
-            data = temporary.with_name(target.name + ".data")
+            data = temporary.with_name(_data_name(Path(final or target)))
             exported, outside = move_out(exported, data.name)
             write_data_file(data, outside)
         with temporary.open("wb") as out:
             write_model(out, exported.model, exported.initializers)
+
+
+def _data_name(target: Path) -> str:
+    """Return a name for the data file of a model: of a file that isn't there, or that the model there refers to."""
+    try:
+        own = data_files(target) if target.is_file() else []
+    except ModelError:  # what is there is no model, and refers to nothing
+        own = []
+    names = (f"{target.name}{f'.{number}' if number else ''}.data" for number in count())
+    return next(name for name in names if name in own or not target.with_name(name).exists())
 
 
 def copy(source: str | Path, path: str | Path) -> None:

@@ -13,14 +13,14 @@ from onnx import ModelProto, NodeProto, TypeProto
 
 from taso_gym.builder import GraphBuilder
 from taso_gym.errors import ModelError, TypeInferenceError
-from taso_gym.graph import OUTPUT_BITS, Graph
+from taso_gym.graph import Graph
 from taso_gym.onnx_io.draft import Draft
 from taso_gym.onnx_io.inference import Inference
 from taso_gym.onnx_io.leaves import Leaves, filled, with_data
 from taso_gym.onnx_io.scope import Scope, describe, domain_of, trains
 from taso_gym.onnx_io.shape_values import ShapeValue, constant_value, shape_values, sizes
 from taso_gym.onnx_io.sparse import SparseWeight
-from taso_gym.onnx_io.structure import Step, in_order, read_opsets
+from taso_gym.onnx_io.structure import MOST_OPERANDS, Step, in_order, read_opsets
 from taso_gym.onnx_io.template import pinned_names, template_of
 from taso_gym.onnx_io.tensors import TensorReader
 from taso_gym.onnx_io.text import expect_text
@@ -32,7 +32,6 @@ from taso_gym.signature import OpaqueOperator, Signature, opaque_signature, sign
 from taso_gym.tensor import Dim, Poly, TensorType, ValueType, numpy_dtype
 from taso_gym.weights import ArrayWeight
 
-MOST_OPERANDS = 1 << OUTPUT_BITS
 Operands = tuple[int | None, ...]
 
 

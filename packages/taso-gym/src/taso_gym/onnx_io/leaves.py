@@ -21,6 +21,9 @@ from taso_gym.onnx_io.wire import Span
 from taso_gym.tensor import Shape, TensorType, ValueType
 from taso_gym.weights import ArrayWeight, FilledWeight
 
+MOST_INNER_BYTES = 2_000_000_000
+"""Protocol buffers end at 2 GiB, and a node is one message."""
+
 
 class Leaves:
     """Inputs and constants of a file by name.
@@ -131,9 +134,20 @@ def filled(node: NodeProto, shape: NDArray[np.int64], reader: TensorReader) -> W
 
 
 def with_data(node: NodeProto, reader: TensorReader) -> NodeProto:
-    """Return a node whose attributes and subgraphs hold their external data."""
-    if not any(t.data_location == TensorProto.EXTERNAL for t in inner_tensors(node)):
+    """Return a node whose attributes and subgraphs hold their external data.
+
+    Raises:
+        ModelError: they can't be read, or are more than a message can hold.
+    """
+    outside = [t for t in inner_tensors(node) if t.data_location == TensorProto.EXTERNAL]
+    if not outside:
         return node
+    size = sum(size_bytes(*tensor_type(t, f"{t.name!r} in {describe(node)}")) for t in outside)
+    if size > MOST_INNER_BYTES:
+        raise ModelError(
+            f"expected at most {MOST_INNER_BYTES} bytes of weights in the subgraphs of a node, found {size} in "
+            f"{describe(node)}"
+        )
     result = NodeProto()
     result.CopyFrom(node)
     for tensor in inner_tensors(result):

@@ -8,10 +8,15 @@ from typing import NamedTuple
 from onnx import IR_VERSION, ModelProto, NodeProto, defs
 
 from taso_gym.errors import ModelError
-from taso_gym.onnx_io.scope import captures, describe, domain_of
+from taso_gym.graph import OUTPUT_BITS
+from taso_gym.onnx_io.scope import captures, describe, domain_of, inner_nodes
 
 FIRST_IR_WITH_OPSETS = 3
 FIRST_IR_WITH_OVERRIDES = 4
+MOST_OPERANDS = 1 << OUTPUT_BITS
+"""Inputs, or outputs, of one node."""
+MOST_OPSET = (1 << 31) - 1
+"""ONNX's checker takes no larger version of a domain that it doesn't know."""
 
 
 class Step(NamedTuple):
@@ -41,7 +46,7 @@ def read_opsets(model: ModelProto) -> dict[str, int]:
         opsets = {"": 1}
     newest = defs.C.schema_version_map()
     for domain, version in opsets.items():
-        _, high = newest.get(domain, (1, version))
+        _, high = newest.get(domain, (1, MOST_OPSET))
         if not 1 <= version <= high:
             raise ModelError(f"expected opset 1 to {high} of domain {domain or 'ai.onnx'!r}, found {version}")
     for node in model.graph.node:
@@ -49,7 +54,17 @@ def read_opsets(model: ModelProto) -> dict[str, int]:
             raise ModelError(f"expected an operator, found a node without one: {describe(node)}")
         if domain_of(node.domain) not in opsets:
             raise ModelError(f"expected an opset import for the domain of {describe(node)}, found {sorted(opsets)}")
+    _expect_few_parts(model)
     return opsets
+
+
+def _expect_few_parts(model: ModelProto) -> None:
+    """Refuse a Split into ever so many parts, of which ONNX's shape inference makes a list before it counts outputs."""
+    for holder in (*model.graph.node, *(n for f in model.functions for n in f.node)):
+        for node in (holder, *inner_nodes(holder)):
+            parts = max((a.i for a in node.attribute if a.name == "num_outputs"), default=0)
+            if node.op_type == "Split" and parts > MOST_OPERANDS:
+                raise ModelError(f"expected at most {MOST_OPERANDS} outputs, found {parts} in {describe(node)}")
 
 
 def in_order(nodes: Iterable[NodeProto], given: Iterable[str]) -> list[Step]:
