@@ -1,6 +1,10 @@
 """Small graphs that the cost tests share."""
 
+from itertools import pairwise
 from pathlib import Path
+
+import onnx
+from onnx import TensorProto, helper
 
 from taso_gym.builder import GraphBuilder
 from taso_gym.cost.dims import Dims
@@ -43,4 +47,14 @@ def table_of(path: Path, *graphs: Graph) -> Path:
     model = RecordedCost(str(path))
     costs = {region_key(r, Dims()): Entry(7, 2, "made up") for graph in graphs for r in regions(model, graph)}
     Table("a device", 16, costs).save(path)
+    return path
+
+
+def write_chain(path: Path, products: int, rows: int | str = 64, columns: int = 64) -> Path:
+    """Write a model of so many products of a matrix with itself."""
+    values = ["x", *(f"v{i}" for i in range(1, products)), "y"]
+    nodes = [helper.make_node("MatMul", [a, "x"], [b]) for a, b in pairwise(values)]
+    types = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [rows, columns]) for name in "xy"]
+    graph = helper.make_graph(nodes, "chain", types[:1], types[1:])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=10), path)
     return path

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import sys
 import warnings
 from pathlib import Path
@@ -13,6 +14,7 @@ from command_line import run
 from onnx import TensorProto, helper, numpy_helper
 from torch import nn
 
+from taso_gym.cost.measure import SessionSettings
 from taso_gym.errors import CostError
 
 
@@ -133,7 +135,7 @@ def test_result_is_timed_at_the_sizes_that_were_costed(dynamic, tmp_path, monkey
         seen.append(dims)
         raise CostError("enough")
 
-    module = sys.modules["taso_gym.cli.optimize"]  # in the package, the name is the command's
+    module = sys.modules["taso_gym.cli.deliver"]
     monkeypatch.setattr(module, "measure", note)
     arguments = ("--search", "greedy", "--steps", "300", "--dim", "time=7")
     assert run("optimize", dynamic, "-o", tmp_path / "fast.onnx", *arguments) == 2
@@ -214,6 +216,11 @@ def test_model_that_onnxruntime_cannot_run_is_written_only_by_force(named_like_m
         (("{model}", "-o", "{out}", "--numerics", "loose"), "exact, reassociate or fast"),
         (("{model}", "-o", "{out}", "--opset", "99"), "expected an opset from 1 to"),
         (("{model}", "-o", "{out}", "--dim", "batch"), "expected a dimension such as batch=1"),
+        (("{model}", "-o", "{out}", "--objective", "speed"), "expected an objective such as time"),
+        (("{model}", "-o", "{out}", "--max-memory", "much"), "expected an amount of memory such as 500MB"),
+        (("{model}", "-o", "{out}", "--cost", "onnxruntime:cuda"), "CUDAExecutionProvider"),
+        (("{model}", "-o", "{out}", "--cost", "recorded:none"), "expected a table among"),
+        (("{model}", "-o", "{out}", "--cost", "recorded:{text}.json.gz"), "text.onnx.json.gz"),
         (("{model}", "-o", "{out}", "--alpha", "1.1", "--search", "greedy"), "alpha"),
     ],
 )
@@ -233,3 +240,25 @@ def test_bad_input_is_one_message_and_exit_code_2(arguments, message, exported, 
     assert "Traceback" not in captured.err + captured.out
     assert len(captured.err.strip().splitlines()) <= 4
     assert sorted(tmp_path.iterdir()) == before
+
+
+def test_other_objectives_are_lowered_and_said(exported, tmp_path, capsys):
+    out = tmp_path / "fast.onnx"
+    assert run("optimize", exported, "-o", out, "--objective", "kernels", "--search", "greedy", "--no-measure") == 0
+    assert "kernels" in capsys.readouterr().out
+
+
+def test_a_limit_that_cannot_be_kept_writes_nothing(exported, tmp_path, capsys):
+    out = tmp_path / "fast.onnx"
+    assert run("optimize", exported, "-o", out, "--max-memory", "1KB", "--search", "greedy", "--no-measure") == 2
+    assert "expected a result within 1,000 bytes of memory" in capsys.readouterr().err
+    assert not out.exists()
+
+
+def test_session_settings_go_beside_the_model(exported, tmp_path, monkeypatch, capsys):
+    out, module = tmp_path / "fast.onnx", sys.modules["taso_gym.cli.deliver"]
+    monkeypatch.setattr(module, "best_settings", lambda *_, **__: SessionSettings("basic"))
+    monkeypatch.setattr(module, "_timed", lambda *_: None)
+    assert run("optimize", exported, "-o", out, "--search", "greedy", "--session-settings") == 0
+    assert json.loads((tmp_path / "fast.session.json").read_text())["graph_optimization_level"] == "ORT_ENABLE_BASIC"
+    assert "ort.InferenceSession" in capsys.readouterr().out

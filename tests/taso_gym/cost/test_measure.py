@@ -1,29 +1,17 @@
 """Whole models in fresh processes: real ones, and every way that a child can fail."""
 
 import sys
-from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
-import onnx
 import pytest
-from onnx import TensorProto, helper
+from cost_graphs import write_chain
 
 from taso_gym.cost import measure as measure_module
 from taso_gym.cost.measure import Runner, SessionSettings, measure
 from taso_gym.errors import CostError, MissingPackageError, OptionError
 
 pytest.importorskip("onnxruntime")
-
-
-def write_chain(path: Path, products: int, rows: int | str = 64, columns: int = 64) -> Path:
-    """Write a model of so many products of a matrix with itself."""
-    values = ["x", *(f"v{i}" for i in range(1, products)), "y"]
-    nodes = [helper.make_node("MatMul", [a, "x"], [b]) for a, b in pairwise(values)]
-    types = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [rows, columns]) for name in "xy"]
-    graph = helper.make_graph(nodes, "chain", types[:1], types[1:])
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=10), path)
-    return path
 
 
 def test_more_work_takes_longer(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ console = Console(markup=False)  # names in models and of files may look like ma
 errors = Console(stderr=True, highlight=False, markup=False)
 
 _UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
+_BYTES = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "ki": 1 << 10, "mi": 1 << 20, "gi": 1 << 30}
 
 
 def run_app(app: Callable[[], object]) -> NoReturn:
@@ -45,6 +46,18 @@ def seconds(text: str) -> float:
     if not found or found[2] not in _UNITS:
         raise OptionError(f"expected a duration such as 60s, 5m or 1h, found {text!r}")
     return float(found[1]) * _UNITS[found[2]]
+
+
+def size_bytes(text: str) -> int:
+    """Read an amount of memory: ``500MB``, ``2GiB``, ``1000000``.
+
+    Raises:
+        OptionError: it is none.
+    """
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kmg]i?|)b?", text.strip().lower())
+    if not found:
+        raise OptionError(f"expected an amount of memory such as 500MB or 2GiB, found {text!r}")
+    return int(float(found[1]) * _BYTES[found[2]])
 
 
 def dimensions(texts: list[str]) -> dict[str, int]:

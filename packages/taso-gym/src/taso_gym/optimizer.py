@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 
 from taso_gym import cost as costs
 from taso_gym import onnx_io
+from taso_gym.cost.objective import Objective, quantities
+from taso_gym.cost.recorded import RecordedCost
 from taso_gym.cost_model import Cost, CostModel
 from taso_gym.equivalence import Report, validate
 from taso_gym.graph import Graph
@@ -42,6 +44,9 @@ class Result:
         before, after: their costs by the model that was searched with.
         applied: the substitutions in order.
         search: how the search ended.
+        objective: what was lowered.
+        quantities: of `taso_gym.cost.objective.QUANTITIES` before and after.
+        share_recorded: part of the result that a recorded cost model has in its table, from 0 to 1; else None.
     """
 
     original: Graph
@@ -50,6 +55,9 @@ class Result:
     after: Cost
     applied: tuple[AppliedRule, ...]
     search: SearchResult
+    objective: Objective
+    quantities: Mapping[str, tuple[int, int]]
+    share_recorded: float | None = None
 
     @property
     def improvement_percent(self) -> float:
@@ -62,7 +70,7 @@ class Result:
 
     def validate(self) -> Report:
         """Compare result and original on random inputs in onnxruntime."""
-        return validate(self.original, self.graph)
+        return validate(self.original, self.graph, rewritten=(self.original, self.graph))
 
     def save(self, path: str | Path) -> None:
         """Write the result as an ONNX file, whole or not at all."""
@@ -82,6 +90,7 @@ def optimize(
     portable: bool = False,
     on_progress: Callable[[Progress], None] | None = None,
     checkpoint: str | Path | None = None,
+    objective: str | Objective = "time",
     **options: Any,
 ) -> Result:
     """Search for a cheaper graph that computes the same.
@@ -98,6 +107,7 @@ def optimize(
         portable: leave out rules with operators beyond the ONNX standard.
         on_progress: called after every step of the search.
         checkpoint: file to write now and then, and to go on from.
+        objective: what is lowered: ``time``, ``memory``, ``time+0.2*memory`` … (see `taso_gym.cost.objective`).
         **options: handed to the search (``alpha=1.0``, ``width=16``).
 
     Raises:
@@ -111,9 +121,14 @@ def optimize(
     judge = costs.load(cost, dims=costs.bind_dims(graph), start=graph) if isinstance(cost, str) else cost
     start = RewriteState(graph, rules, judge)
     spend = budget if isinstance(budget, Budget) else Budget(budget)
-    found = run(start, search, spend, seed, on_progress=on_progress, checkpoint=checkpoint, **options)
+    goal = objective if isinstance(objective, Objective) else Objective.parse(objective)
+    kept = {"on_progress": on_progress, "checkpoint": checkpoint, "objective": goal}
+    found = run(start, search, spend, seed, **kept, **options)
     applied = tuple(replayed(start, found.path))
-    return Result(graph, found.state.graph, start.cost, found.state.cost, applied, found)
+    ends = [quantities(state.graph, state.cost, judge) for state in (start, found.state)]
+    both = {name: (ends[0][name], ends[1][name]) for name in ends[0]}
+    share = judge.share_recorded(found.state.graph) if isinstance(judge, RecordedCost) else None
+    return Result(graph, found.state.graph, start.cost, found.state.cost, applied, found, goal, both, share)
 
 
 def replayed(state: RewriteState, path: tuple[Match, ...]) -> list[AppliedRule]:

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, cast, get_args
 
 import typer
-from rich.progress import Progress as Bar
-from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from taso_gym import onnx_io
-from taso_gym.atomic import check_target, replacing
-from taso_gym.console import console, dimensions, say, seconds
+from taso_gym.atomic import check_target
+from taso_gym.cli.deliver import Wanted, deliver, progress_bar
+from taso_gym.console import console, dimensions, say, seconds, size_bytes
 from taso_gym.cost import bind_dims
-from taso_gym.cost.measure import measure
-from taso_gym.cost.measurement import MIN_GAIN, Measurement
+from taso_gym.cost.objective import QUANTITIES, Objective
 from taso_gym.cost.sessions import Runtime
-from taso_gym.equivalence import validate as compare
 from taso_gym.errors import CostError, EquivalenceError, OptionError
 from taso_gym.graph import Graph
 from taso_gym.onnx_io.convert import converted
@@ -26,8 +22,6 @@ from taso_gym.optimizer import Result
 from taso_gym.optimizer import optimize as search_for
 from taso_gym.rules.rule import Numerics
 from taso_gym.search import Budget, Progress
-
-ORIGINAL, RESULT = "original", "optimised"
 
 
 def optimize(
@@ -59,6 +53,15 @@ def optimize(
     seed: Annotated[int, typer.Option(help="Seed of the search.")] = 0,
     checkpoint: Annotated[Path | None, typer.Option(help="File to resume the search from.")] = None,
     threads: Annotated[int, typer.Option(help="Threads to measure with.", min=1)] = 1,
+    objective: Annotated[
+        str, typer.Option(help=f"What is lowered, alone or weighted (time+0.2*memory): {', '.join(QUANTITIES)}.")
+    ] = "time",
+    max_memory: Annotated[
+        str | None, typer.Option(help="Most memory of weights and activations together: 500MB, 2GiB.")
+    ] = None,
+    session_settings: Annotated[
+        bool, typer.Option("--session-settings", help="Also look for settings of onnxruntime's session that pay.")
+    ] = False,
     no_measure: Annotated[
         bool, typer.Option("--no-measure", help="Write the cheapest graph without timing it.")
     ] = False,
@@ -74,15 +77,17 @@ def optimize(
     if numerics not in get_args(Numerics):
         raise OptionError(f"expected --numerics exact, reassociate or fast, found {numerics!r}")
     check_target(output)
+    goal = Objective.parse(objective, None if max_memory is None else size_bytes(max_memory))
     limit = Budget(steps=steps) if steps else Budget(seconds(budget))
     graph = _read(model, dimensions(dim or []), opset, strict_dims)
     _expect_runs(model, force=force)
     options: dict[str, Any] = {} if alpha is None else {"alpha": alpha}
-    with _progress() as bar:
+    with progress_bar() as bar:
         task = bar.add_task(f"{search} search", best="")
 
         def show(progress: Progress) -> None:
-            best = f"{progress.best_ps / 1e9:.4f} ms after {progress.rewrites} rewrites, {progress.explored} weighed"
+            lowest = f"{progress.best_value / 1e9:.4f} ms" if goal.is_time else f"{progress.best_value:,}"
+            best = f"{lowest} after {progress.rewrites} rewrites, {progress.explored} weighed"
             bar.update(task, best=best)
 
         result = search_for(
@@ -96,12 +101,13 @@ def optimize(
             portable=portable,
             on_progress=show,
             checkpoint=checkpoint,
+            objective=goal,
             **options,
         )
     say(headline(result, cost))
     if result.applied:
         console.print(summary(result))
-    _finish(model, output, result, threads=threads, timed=not no_measure, force=force)
+    deliver(model, output, result, Wanted(threads, not no_measure, force, session_settings))
 
 
 def _read(model: Path, dims: dict[str, int], opset: int | None, strict: bool) -> Graph:
@@ -136,84 +142,16 @@ def _with_opset(model: Path, dims: dict[str, int], opset: int) -> Graph:
     return onnx_io.with_dims(graph, dims)
 
 
-def _finish(model: Path, output: Path, result: Result, *, threads: int, timed: bool, force: bool) -> None:
-    """Write the result if it is equal and faster, else the original."""
-    if not result.applied:
-        _keep(model, output, "nothing that lowers the cost was found")
-        return
-    try:
-        with replacing(output) as temporary:
-            onnx_io.save(result.graph, temporary)
-            ran = _compare(model, temporary, force=force)
-            found = _timed(model, temporary, threads, bind_dims(result.original)) if timed and ran else None
-            if found and not found.gain(RESULT) and not force:
-                raise _NotFaster
-    except _NotFaster:
-        _keep(model, output, f"a gain below {100 * MIN_GAIN:g} % counts as none")
-    else:
-        say(f"{output} written: {found.speedup(RESULT) if found else 'not timed'}")
-
-
-def _compare(model: Path, result: Path, *, force: bool) -> bool:
-    """Compare the file as given and the result, print how far they differ, and return whether they could be run.
-
-    Raises:
-        EquivalenceError: they differ or can't be compared, and nothing forces us.
-    """
-    try:
-        report = compare(model, result)
-    except EquivalenceError as error:  # onnxruntime can't run the model, for a custom operator perhaps
-        if not force:
-            raise EquivalenceError(f"{error}; nothing was written") from error
-        say(f"not compared: {error}")
-        return False
-    console.print(report)
-    if not report.ok and not force:
-        raise EquivalenceError(f"{report.verdict}; nothing was written")
-    return True
-
-
-class _NotFaster(Exception):  # noqa: N818 - a reason to write nothing, not an error
-    """The result isn't measurably faster than the original."""
-
-
-def _keep(model: Path, output: Path, reason: str) -> None:
-    onnx_io.copy(model, output)
-    say(f"{output} is {model} unchanged: {reason}")
-
-
-def _timed(model: Path, result: Path, threads: int, dims: Mapping[str, int]) -> Measurement:
-    """Measure the file as given and the result side by side, at the sizes that were costed, and print both."""
-    with _progress() as bar:
-        task = bar.add_task("measuring", best="")
-        found = measure(
-            {ORIGINAL: model, RESULT: result},
-            threads=threads,
-            dims=dims,
-            progress=lambda done, total: bar.update(task, best=f"round {done} of {total}"),
-        )
-    for name in (ORIGINAL, RESULT):
-        say(f"{name}: {found.time_ms(name):.3f} ms in onnxruntime, {found.estimator}")
-    if found.unstable:
-        say("the machine was busy: halves of the measurement differ by over 2 %")
-    return found
-
-
-def _progress() -> Bar:
-    columns = (
-        SpinnerColumn(),
-        TextColumn("{task.description}", markup=False),
-        TextColumn("{task.fields[best]}"),
-        TimeElapsedColumn(),
-    )
-    return Bar(*columns, console=console, transient=True)
-
-
 def headline(result: Result, cost: str) -> str:
     """Return a line that says what the search saved by the cost model, and how it ended."""
     before, after, search = result.before.time_ms, result.after.time_ms, result.search
     ending = "interrupted" if search.interrupted else "exhausted" if search.exhausted else "out of budget"
     change = f"{before:.4f} ms → {after:.4f} ms, {result.improvement_percent:.2f} % saved"
+    if not result.objective.is_time:
+        changes = (f"{name} {a:,} → {b:,}" for name, (a, b) in result.quantities.items() if name != "time")
+        change += f"; {', '.join(changes)}"
+    if result.share_recorded is not None:
+        change += f"; {result.share_recorded:.0%} of the result is recorded"
     return f"{cost}: {change}; {search.explored} rewrites weighed in {search.seconds:.1f} s, {ending}"
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from taso_gym.cost.dims import Dims, size_bytes
 from taso_gym.graph import SINK, Graph, output_index, producer_of, value_of
 
@@ -43,15 +45,25 @@ def peak_bytes(graph: Graph, dims: Dims) -> int:
     return resident + peak
 
 
+def constant_bytes(graph: Graph) -> int:
+    """Return the bytes of the constants that a saved file holds: those that something reads, after folding."""
+    return sum(
+        size_bytes(Dims().bind([graph.type_of(value)])[0]) for value in _read(graph) if _is_constant(graph, value)
+    )
+
+
 def _resident(graph: Graph, dims: Dims) -> int:
     """Bytes of the inputs, and of the constants that a node that isn't constant itself, or the sink, reads."""
-    total = 0
     inputs = set(graph.info.inputs)
+    held = inputs.union(value for value in _read(graph) if _is_constant(graph, value))
+    return sum(size_bytes(dims.bind([graph.type_of(value)])[0]) for value in held)
+
+
+def _read(graph: Graph) -> Iterator[int]:
+    """Yield the values that a node that isn't constant itself, or the sink, reads."""
     for value, uses in graph.uses.items():
-        read = any(producer_of(use) == SINK or not graph.nodes[producer_of(use)].sig.const for use in uses)
-        if value in inputs or (read and _is_constant(graph, value)):
-            total += size_bytes(dims.bind([graph.type_of(value)])[0])
-    return total
+        if any(producer_of(use) == SINK or not graph.nodes[producer_of(use)].sig.const for use in uses):
+            yield value
 
 
 def _is_constant(graph: Graph, value: int) -> bool:

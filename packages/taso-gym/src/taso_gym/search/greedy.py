@@ -15,7 +15,7 @@ class Greedy(Searcher):
         state = self.state(self.best)
         candidates = [m for matches in state.matches for m in matches]
         self.explored += len(candidates)
-        changes = [state.delta(m).time_ps for m in candidates]
+        changes = [self.change(state, m) for m in candidates]
         if not changes or min(changes) >= 0:
             return False
         self.add(self.best, candidates[changes.index(min(changes))])

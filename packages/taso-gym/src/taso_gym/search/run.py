@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from taso_gym.atomic import check_target, write_text
+from taso_gym.cost.objective import Objective
 from taso_gym.errors import MissingPackageError, OptionError
 from taso_gym.rules.state import Match, RewriteState
 from taso_gym.search.searcher import Searcher
@@ -42,11 +43,11 @@ class Budget(NamedTuple):
 
 
 class Progress(NamedTuple):
-    """Where a running search stands."""
+    """Where a running search stands; the value is what it lowers, by default picoseconds."""
 
     explored: int
     seconds: float
-    best_ps: int
+    best_value: int
     rewrites: int
 
 
@@ -79,17 +80,19 @@ def run(
     *,
     on_progress: Callable[[Progress], None] | None = None,
     checkpoint: str | Path | None = None,
+    objective: Objective | None = None,
     **options: Any,
 ) -> SearchResult:
     """Search from a state; with a step budget and the same seed the result is the same, interrupted or not.
 
     Args:
-        start: where to begin; its cost model is the objective.
+        start: where to begin.
         search: a row of `SEARCHES`.
         budget: default 60 seconds.
         seed: of the search's random stream.
         on_progress: called after every step.
         checkpoint: file to write every half minute and at the end, and to go on from if it is there.
+        objective: what is lowered; default the time by the state's cost model.
         options: handed to the search (``alpha=1.0``, ``width=16``).
 
     Raises:
@@ -100,6 +103,8 @@ def run(
         raise OptionError(f"expected a budget of 0 or more seconds and steps, found {budget}")
     if seed < 0:
         raise OptionError(f"expected a seed of 0 or more, found {seed}")
+    if objective and not objective.is_time:
+        options["objective"] = objective
     searcher = _make(start, search, seed, options)
     keeper = _Checkpoint(checkpoint, start, search, seed, options)
     spent_before = keeper.load(searcher)
@@ -111,10 +116,12 @@ def run(
             searcher.exhausted = not searcher.step()
             if on_progress:
                 rewrites = len(searcher.path(searcher.best))
-                on_progress(Progress(searcher.explored, time.monotonic() - began, searcher.best_ps, rewrites))
+                on_progress(Progress(searcher.explored, time.monotonic() - began, searcher.best_value, rewrites))
             keeper.save_if_due(searcher, time.monotonic() - began)
         seconds = time.monotonic() - began
         keeper.save(searcher, seconds)
+        if not searcher.exhausted and not interrupted():
+            searcher.finish()  # after the checkpoint: a search that is taken up again goes on as if it hadn't ended
         path = searcher.path(searcher.best)
         state = searcher.state(searcher.best)
         return SearchResult(state, path, searcher.explored, seconds, searcher.exhausted, interrupted())

@@ -13,7 +13,10 @@ from typing import Any
 
 import numpy as np
 
+from taso_gym.cost.objective import Objective, quantities
+from taso_gym.cost_model import Cost, CostModel
 from taso_gym.errors import OptionError
+from taso_gym.graph import Graph
 from taso_gym.rules.state import Match, RewriteState
 
 KEPT_STATES = 2048
@@ -26,20 +29,41 @@ class Searcher(ABC):
     Attributes:
         explored: rewrites applied or weighed so far; the unit of step budgets.
         exhausted: nothing is left to do.
-        best: index of the cheapest state in the tree.
-        best_ps: its cost, in picoseconds.
+        best: index in the tree of the state with the least value.
+        best_value: its value: by default the cost in picoseconds, see `taso_gym.cost.objective`.
     """
 
-    def __init__(self, start: RewriteState, rng: np.random.Generator) -> None:
-        """Begin at a state; ``rng`` is the only source of chance."""
+    def __init__(self, start: RewriteState, rng: np.random.Generator, objective: Objective | None = None) -> None:
+        """Begin at a state; ``rng`` is the only source of chance, ``objective`` what is lowered: default the time."""
         self.rng = rng
         self.explored = 0
         self.exhausted = False
         self.best = 0
-        self.best_ps = start.cost.time_ps
-        self._start = start
+        self._start, self._objective = start, objective or Objective()
+        self._at_start = quantities(start.graph, start.cost, start.cost_model, self._objective.needs)
+        self.best_value = self.value(start)
         self._tree: list[tuple[int, Match]] = [(-1, Match(-1, (), 0))]
         self._states: OrderedDict[int, RewriteState] = OrderedDict()
+
+    def value(self, state: RewriteState) -> int:
+        """Return what is lowered, of a state."""
+        return self._value(state.graph, state.cost, state.cost_model)
+
+    def change(self, state: RewriteState, match: Match) -> int:
+        """Return by how much a legal match changes the value of a state."""
+        delta = state.delta(match)
+        if self._objective.is_time:
+            return delta.time_ps
+        graph = state.graph if self._objective.of_sums else state.child_graph(match)
+        return self._value(graph, state.cost + delta, state.cost_model) - self.value(state)
+
+    def _value(self, graph: Graph, cost: Cost, model: CostModel | None) -> int:
+        if self._objective.is_time:
+            return cost.time_ps
+        return self._objective.value(quantities(graph, cost, model, self._objective.needs), self._at_start)
+
+    def finish(self) -> None:  # noqa: B027 - most searches have nothing left to take
+        """Take what is known to lower the value when the budget ends before its turn; by default nothing is."""
 
     @abstractmethod
     def step(self) -> bool:
@@ -80,8 +104,8 @@ class Searcher(ABC):
         self._tree.append((parent, match))
         index = len(self._tree) - 1
         self._keep(index, state)
-        if state.cost.time_ps < self.best_ps:
-            self.best, self.best_ps = index, state.cost.time_ps
+        if (value := self.value(state)) < self.best_value:
+            self.best, self.best_value = index, value
         return index, state
 
     def path(self, index: int) -> tuple[Match, ...]:
@@ -98,7 +122,7 @@ class Searcher(ABC):
         return {
             "explored": self.explored,
             "exhausted": self.exhausted,
-            "best": [self.best, self.best_ps],
+            "best": [self.best, self.best_value],
             "tree": tree,
             "rng": self.rng.bit_generator.state,
             "frontier": self.frontier(),
@@ -113,7 +137,7 @@ class Searcher(ABC):
         try:
             self._tree[1:] = [(p, Match(r, tuple(nodes), v)) for p, r, nodes, v in data["tree"]]
             self.explored, self.exhausted = data["explored"], data["exhausted"]
-            self.best, self.best_ps = data["best"]
+            self.best, self.best_value = data["best"]
             self.rng.bit_generator.state = data["rng"]
             self.resume(data["frontier"])
         except (KeyError, TypeError, ValueError, IndexError) as error:

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from taso_gym.cost.objective import Objective
 from taso_gym.errors import OptionError
 from taso_gym.rules.state import Match, RewriteState
 from taso_gym.search.searcher import Searcher
@@ -22,14 +23,19 @@ CHUNK = 32
 """Matches that are weighed in a step of the way down: with measured costs a step of all of them would take minutes."""
 
 Entry = tuple[int, int, int, Match]
-"""(cost in ps, number in order of discovery, index of the parent in the tree, match)."""
+"""(value, number in order of discovery, index of the parent in the tree, match)."""
 
 
 class Taso(Searcher):
     """The queue of graphs that are known but not yet expanded, and the hashes of all that were seen."""
 
     def __init__(
-        self, start: RewriteState, rng: np.random.Generator, alpha: float = 1.05, descend: bool = True
+        self,
+        start: RewriteState,
+        rng: np.random.Generator,
+        alpha: float = 1.05,
+        descend: bool = True,
+        objective: Objective | None = None,
     ) -> None:
         """Begin with the start.
 
@@ -38,11 +44,12 @@ class Taso(Searcher):
             rng: not used: this search has no chance in it.
             alpha: 1.05 as in the paper (TASO's Python default is 1.0).
             descend: go down first; False is the published algorithm.
+            objective: what is lowered; default the time.
 
         Raises:
             OptionError: an alpha below 1, by which even equally good graphs would be left out.
         """
-        super().__init__(start, rng)
+        super().__init__(start, rng, objective)
         if not alpha >= 1:
             raise OptionError(f"expected an alpha of 1 or more, found {alpha}")
         self.alpha = alpha
@@ -52,7 +59,7 @@ class Taso(Searcher):
         self._seen = {start.hash}
         self._queue: list[Entry] = []
         self._found = 0
-        self._limit_nodes = 2 * len(start.graph)
+        self._limit_nodes = 2 * len(start.graph.nodes)
         if not descend:
             self._expand(0, start)
 
@@ -63,7 +70,7 @@ class Taso(Searcher):
             return True
         while self._queue:
             cost, _, parent, match = heapq.heappop(self._queue)
-            if cost < self.alpha * self.best_ps:
+            if cost < self.alpha * self.best_value:
                 self._expand(*self.add(parent, match))
                 return True
         return False
@@ -74,32 +81,49 @@ class Taso(Searcher):
         At the bottom the children of the start and of the best graph are queued, and False is returned.
         """
         state = self.state(self.best)
-        while self._waiting:
-            match = self._waiting.pop()
-            if match in state.matches[match.rule] and state.delta(match).time_ps < 0:
-                self.explored += 1
-                _, child = self.add(self.best, match)
-                self._seen.add(child.hash)
-                return True
+        if self._apply_waiting(state):
+            return True
         matches = [match for row in state.matches for match in row]
         if some := matches[len(self._weighed) : len(self._weighed) + CHUNK]:
-            self._weighed += [(match, state.delta(match).time_ps) for match in some]
+            self._weighed += [(match, self.change(state, match)) for match in some]
             self.explored += len(some)
             return True
-        lower = sorted(((m, change) for m, change in self._weighed if change < 0), key=lambda found: -found[1])
-        self._waiting, self._weighed = [match for match, _ in lower], []
+        self._sort_weighed()
         if not self._waiting:
             for index in dict.fromkeys((0, self.best)):
                 self._expand(index, self.state(index))
         return bool(self._waiting)
 
+    def _apply_waiting(self, state: RewriteState) -> bool:
+        """Apply to the best state the first waiting match that still lowers the value; False if there is none."""
+        while self._waiting:
+            match = self._waiting.pop()
+            if match in state.matches[match.rule] and self.change(state, match) < 0:
+                self.explored += 1
+                _, child = self.add(self.best, match)
+                self._seen.add(child.hash)
+                return True
+        return False
+
+    def _sort_weighed(self) -> None:
+        lower = sorted(((m, change) for m, change in self._weighed if change < 0), key=lambda found: -found[1])
+        self._waiting, self._weighed = [match for match, _ in lower], []
+
+    def finish(self) -> None:
+        """Apply what was weighed on the way down and lowers the value."""
+        if self._weighed:
+            self._sort_weighed()
+        while self._apply_waiting(self.state(self.best)):
+            pass
+
     def _expand(self, index: int, state: RewriteState) -> None:
-        if len(state.graph) > self._limit_nodes:
+        if len(state.graph.nodes) > self._limit_nodes:
             return
+        value = self.value(state)
         for match in (m for matches in state.matches for m in matches):
             self.explored += 1
-            cost = state.cost.time_ps + state.delta(match).time_ps
-            if cost >= self.alpha * self.best_ps:
+            cost = value + self.change(state, match)
+            if cost >= self.alpha * self.best_value:
                 continue
             child = state.child_hash(match)
             if child not in self._seen:

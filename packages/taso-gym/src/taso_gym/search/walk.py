@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from taso_gym.cost.objective import Objective
 from taso_gym.rules.state import RewriteState
 from taso_gym.search.searcher import Searcher
 
@@ -13,9 +14,11 @@ from taso_gym.search.searcher import Searcher
 class RandomWalk(Searcher):
     """The walk's present state and length."""
 
-    def __init__(self, start: RewriteState, rng: np.random.Generator, horizon: int = 50) -> None:
+    def __init__(
+        self, start: RewriteState, rng: np.random.Generator, horizon: int = 50, objective: Objective | None = None
+    ) -> None:
         """Begin a walk that starts again after ``horizon`` rewrites or when no match is left."""
-        super().__init__(start, rng)
+        super().__init__(start, rng, objective)
         self.horizon = horizon
         self._at = 0
         self._length = 0

@@ -1,0 +1,147 @@
+"""Writing a result: compared, timed against the file as given, with the session settings that it runs best with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.progress import Progress as Bar
+from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
+
+from taso_gym import onnx_io
+from taso_gym.atomic import replacing
+from taso_gym.console import console, say
+from taso_gym.cost import bind_dims
+from taso_gym.cost.measure import SessionSettings, measure
+from taso_gym.cost.measurement import MIN_GAIN, Measurement
+from taso_gym.cost.session_settings import DEFAULT, best_settings, code, write_settings
+from taso_gym.equivalence import validate as compare
+from taso_gym.errors import CostError, EquivalenceError
+from taso_gym.optimizer import Result
+
+ORIGINAL, RESULT = "original", "optimised"
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What is asked of a result before it is written.
+
+    Attributes:
+        threads: to measure with.
+        timed: measure it against the file as given.
+        force: write it whatever is found.
+        settings: look for session settings that pay, too.
+    """
+
+    threads: int = 1
+    timed: bool = True
+    force: bool = False
+    settings: bool = False
+
+
+class _NotFaster(Exception):  # noqa: N818 - a reason to write nothing, not an error
+    """The result isn't measurably faster than the original."""
+
+
+def deliver(model: Path, output: Path, result: Result, wanted: Wanted) -> None:
+    """Write the result if it is equal and better, else the original.
+
+    Better means faster where time is the objective, else that the objective is lower.
+
+    Raises:
+        EquivalenceError: the result differs or can't be compared, and nothing forces us.
+        CostError: it needs more memory than the limit.
+    """
+    _expect_fits(result, force=wanted.force)
+    if not result.applied and not wanted.settings:
+        _keep(model, output, f"nothing that lowers the {_aim(result)} was found")
+        return
+    settings = DEFAULT
+    try:
+        with replacing(output) as temporary:
+            if result.applied:
+                onnx_io.save(result.graph, temporary)
+            else:
+                onnx_io.copy(model, temporary)
+            ran = _compare(model, temporary, force=wanted.force) if result.applied else True
+            dims = bind_dims(result.original)
+            if wanted.settings and ran:
+                settings = best_settings(temporary, threads=wanted.threads, dims=dims)
+            found = _timed(model, temporary, settings, wanted.threads, dims) if wanted.timed and ran else None
+            if found and result.objective.is_time and not found.gain(RESULT) and not wanted.force:
+                raise _NotFaster
+    except _NotFaster:
+        _keep(model, output, f"a gain below {100 * MIN_GAIN:g} % counts as none")
+    else:
+        say(f"{output} written: {found.speedup(RESULT) if found else 'not timed'}")
+        if settings != DEFAULT:
+            beside = output.with_name(f"{output.stem}.session.json")
+            write_settings(beside, settings, wanted.threads)
+            say(f"{beside} written; it runs fastest as\n{code(output, settings, wanted.threads)}")
+
+
+def _aim(result: Result) -> str:
+    return "cost" if result.objective.is_time else str(result.objective)
+
+
+def _expect_fits(result: Result, *, force: bool) -> None:
+    limit, (before, after) = result.objective.max_memory, result.quantities["memory"]
+    if limit is not None and after > limit and not force:
+        raise CostError(
+            f"expected a result within {limit:,} bytes of memory, found none below {after:,} (the model as given: "
+            f"{before:,}); nothing was written"
+        )
+
+
+def _compare(model: Path, result: Path, *, force: bool) -> bool:
+    """Compare the file as given and the result, print how far they differ, and return whether they could be run.
+
+    Raises:
+        EquivalenceError: they differ or can't be compared, and nothing forces us.
+    """
+    try:
+        report = compare(model, result)
+    except EquivalenceError as error:  # onnxruntime can't run the model, for a custom operator perhaps
+        if not force:
+            raise EquivalenceError(f"{error}; nothing was written") from error
+        say(f"not compared: {error}")
+        return False
+    console.print(report)
+    if not report.ok and not force:
+        raise EquivalenceError(f"{report.verdict}; nothing was written")
+    return True
+
+
+def _keep(model: Path, output: Path, reason: str) -> None:
+    onnx_io.copy(model, output)
+    say(f"{output} is {model} unchanged: {reason}")
+
+
+def _timed(model: Path, result: Path, settings: SessionSettings, threads: int, dims: Mapping[str, int]) -> Measurement:
+    """Measure the file as given and the result side by side, at the sizes that were costed, and print both."""
+    with progress_bar() as bar:
+        task = bar.add_task("measuring", best="")
+        found = measure(
+            {ORIGINAL: model, RESULT: result},
+            settings={RESULT: settings},
+            threads=threads,
+            dims=dims,
+            progress=lambda done, total: bar.update(task, best=f"round {done} of {total}"),
+        )
+    for name in (ORIGINAL, RESULT):
+        say(f"{name}: {found.time_ms(name):.3f} ms in onnxruntime, {found.estimator}")
+    if found.unstable:
+        say("the machine was busy: halves of the measurement differ by over 2 %")
+    return found
+
+
+def progress_bar() -> Bar:
+    """Return a bar that says what is done and the best so far."""
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}", markup=False),
+        TextColumn("{task.fields[best]}"),
+        TimeElapsedColumn(),
+    )
+    return Bar(*columns, console=console, transient=True)

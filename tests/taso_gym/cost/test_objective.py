@@ -1,0 +1,73 @@
+"""What a search lowers besides time."""
+
+import pytest
+from cost_graphs import mlp
+
+from taso_gym import cost, models
+from taso_gym.cost.memory import constant_bytes
+from taso_gym.cost.objective import OVER, QUANTITIES, Objective, quantities
+from taso_gym.errors import OptionError
+from taso_gym.graph import Graph
+from taso_gym.optimizer import optimize
+from taso_gym.search import Budget
+
+
+@pytest.fixture(scope="module")
+def graph() -> Graph:
+    return models.build("BERT", layers=1, hidden=48, heads=4, sequence=16)
+
+
+@pytest.mark.parametrize("text", ["time", "memory", "time+0.2*memory", "flops+2*size", "0.5*bytes+kernels"])
+def test_what_is_written_is_read_again(text: str) -> None:
+    assert str(Objective.parse(text)) == text
+
+
+@pytest.mark.parametrize("text", ["speed", "", "time+time", "0*time", "time-memory", "time+"])
+def test_nonsense_is_refused(text: str) -> None:
+    with pytest.raises(OptionError, match=r"expected an objective such as time or time\+0.2\*memory, of time"):
+        Objective.parse(text)
+
+
+def test_a_weighted_sum_is_relative_to_the_start() -> None:
+    goal, start = Objective.parse("time+3*flops"), {"time": 10**9, "flops": 50}
+    assert goal.value(start, start) == 4 * 10**12
+    assert goal.value({"time": 10**9, "flops": 25}, start) == 2.5 * 10**12
+
+
+def test_beyond_the_limit_is_worse_than_anything_within() -> None:
+    goal = Objective(max_memory=100)
+    within, beyond = ({"time": t, "memory": m} for t, m in ((10**15, 100), (1, 101)))
+    assert goal.value(within, within) < OVER <= goal.value(beyond, beyond)
+    assert not goal.is_time and not goal.of_sums and goal.needs == {"memory"}
+
+
+def test_weights_are_counted_as_they_are_saved() -> None:
+    assert constant_bytes(mlp()) == 4 * (64 + 8)
+
+
+@pytest.mark.parametrize("name", QUANTITIES)
+@pytest.mark.parametrize("search", ["greedy", "taso", "beam", "random"])
+def test_every_search_lowers_every_quantity_or_leaves_the_graph(graph: Graph, name: str, search: str) -> None:
+    found = optimize(graph, search, budget=Budget(steps=150), objective=name)
+    before, after = found.quantities[name]
+    assert after < before or (after == before and not found.applied)
+    judge = cost.load("roofline")
+    assert after == quantities(found.graph, judge.graph(found.graph), judge)[name]
+
+
+def test_predicted_changes_are_what_happens(graph: Graph) -> None:
+    found = optimize(graph, "taso", budget=Budget(steps=300), objective="time+memory+size")
+    assert found.search.explored >= 300 or found.search.exhausted
+
+
+def test_a_limit_on_memory_is_kept(graph: Graph) -> None:
+    free = optimize(graph, "greedy", budget=Budget(steps=2000))
+    needed = free.quantities["memory"][1]
+    bound = optimize(graph, "greedy", budget=Budget(steps=2000), objective=Objective(max_memory=needed))
+    assert bound.quantities["memory"][1] <= max(needed, bound.quantities["memory"][0])
+
+
+def test_how_much_is_recorded_is_part_of_the_result(graph: Graph) -> None:
+    assert optimize(graph, "greedy", budget=Budget(steps=1)).share_recorded is None
+    found = optimize(graph, "greedy", cost="recorded:epyc-zen4-1t", budget=Budget(steps=1))
+    assert found.share_recorded is not None and 0 <= found.share_recorded <= 1

@@ -1,0 +1,53 @@
+"""Settings of a session that pay: chosen by measuring, written as JSON and as code that runs."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from cost_graphs import write_chain
+
+from taso_gym.cost import session_settings
+from taso_gym.cost.measure import SessionSettings
+from taso_gym.cost.measurement import THREAD_CPU, Measurement
+from taso_gym.cost.session_settings import CANDIDATES, DEFAULT, best_settings, code, write_settings
+
+pytest.importorskip("onnxruntime")
+
+
+def timed_as(monkeypatch: pytest.MonkeyPatch, first: dict[SessionSettings, float], again: float) -> None:
+    """Let measurements say that settings take so many ms (others 1), and the winner ``again`` ms at the second look."""
+
+    def measure(models: object, *, settings: dict[str, SessionSettings], **_: object) -> Measurement:
+        times = {
+            n: first.get(s, 1.0) if len(settings) > 2 else (1.0 if s == DEFAULT else again) for n, s in settings.items()
+        }
+        return Measurement({n: np.full((2, 5), t) for n, t in times.items()}, 1, "cpu", THREAD_CPU)
+
+    monkeypatch.setattr(session_settings, "measure", measure)
+
+
+def test_the_fastest_are_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
+    timed_as(monkeypatch, {CANDIDATES[0]: 0.9, CANDIDATES[3]: 0.8}, again=0.8)
+    assert best_settings("model.onnx") == CANDIDATES[3]
+
+
+def test_a_gain_that_does_not_come_again_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    timed_as(monkeypatch, {CANDIDATES[0]: 0.5}, again=0.99)
+    assert best_settings("model.onnx") == DEFAULT
+
+
+def test_real_sessions_take_all_of_them(tmp_path: Path) -> None:
+    assert best_settings(write_chain(tmp_path / "a.onnx", 1)) in (DEFAULT, *CANDIDATES)
+
+
+def test_code_and_json_say_the_same(tmp_path: Path) -> None:
+    model, settings = write_chain(tmp_path / "a.onnx", 1), SessionSettings("basic", ("GeluFusion",))
+    write_settings(tmp_path / "a.session.json", settings, 2)
+    found = json.loads((tmp_path / "a.session.json").read_text())
+    assert found["graph_optimization_level"] == "ORT_ENABLE_BASIC" and found["disabled_optimizers"] == ["GeluFusion"]
+    text = code(model, settings, 2)
+    assert "ORT_ENABLE_BASIC" in text and "['GeluFusion']" in text
+    names: dict[str, object] = {}
+    exec(text, names)  # noqa: S102
+    assert names["session"].get_providers()  # pyright: ignore[reportAttributeAccessIssue]
