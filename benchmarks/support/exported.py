@@ -78,6 +78,7 @@ NETWORKS = {
     "Swin": Network(
         "SwinConfig", "SwinModel", IMAGE, {"image_size": 64, "embed_dim": 16, "depths": [2, 2], "num_heads": [2, 4],
                                            "window_size": 4},
+        eager=True,
     ),
     "MobileViT": Network(
         "MobileViTConfig", "MobileViTModel", IMAGE,
@@ -144,9 +145,11 @@ def module_of(network: Network, exporter: str, *, full: bool) -> Any:
 
     torch.manual_seed(0)
     config = getattr(transformers, network.config)(**(network.full if full else network.small))
-    config._attn_implementation = "eager" if network.eager or exporter == "script" else "sdpa"
+    kind = getattr(transformers, network.model)
+    fused = exporter == "dynamo" and not network.eager and getattr(kind, "_supports_sdpa", False)
+    config._attn_implementation = "sdpa" if fused else "eager"
     config.use_cache = False
-    model = getattr(transformers, network.model)(config).eval()
+    model = kind(config).eval()
     model = getattr(model, network.part) if network.part else model
     names = list(network.inputs)
 

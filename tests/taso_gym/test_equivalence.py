@@ -213,7 +213,7 @@ def test_a_model_that_does_not_run() -> None:
     )
     report = validate(a, parsed("g (float[4] x) => (y) { y = my.F(x) }"))
     assert not report.ok
-    assert str(report).splitlines()[-1].startswith("different: the second model doesn't run")
+    assert str(report).splitlines()[-1].startswith("different: the second model: it doesn't run")
 
 
 def test_given_inputs() -> None:
@@ -281,6 +281,21 @@ def test_sites_are_compared_in_float64() -> None:
     assert not wrong.ok
     assert 1e-5 < wrong.max_relative_error < 1e-3
     assert check_site(product(), product(halves=1.0001), tolerance=1e-3).ok
+
+
+def test_rewritten_parts_are_computed_where_the_whole_can_not_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An error of 1e-5 is within the tolerance of float32 results, but not of a part in float64."""
+    monkeypatch.setattr(validation, "REFERENCE_BYTES", 10)
+    monkeypatch.setattr(validation, "exact_magnitude", lambda *_: None)
+    before, after, wrong = product(), product(halves=1.0), product(halves=1.00001)
+    assert validate(before, after).is_float32_only
+    report = validate(before, after, rewritten=(before, after))
+    assert report.ok
+    assert report.basis.startswith("float64 reference of the rewritten parts: largest relative error")
+    assert validate(before, wrong).ok
+    report = validate(before, wrong, rewritten=(before, wrong))
+    assert not report.ok
+    assert "different: the second model: in a rewritten part, different: output" in report.verdict
 
 
 def test_a_site_where_nothing_differs() -> None:

@@ -11,6 +11,9 @@ from rich.table import Table
 
 from taso_gym.equivalence.compare import Difference
 
+FLOAT32_ONLY = "float32 only"
+"""Basis of a comparison that no exact or float64 computation stands behind."""
+
 
 @dataclass(frozen=True)
 class OutputReport:
@@ -43,8 +46,9 @@ class Report:
     Attributes:
         outputs: one entry for each output.
         draws: the inputs that were drawn, as "batch=2 seq=16"; "" where all sizes are fixed.
-        basis: "float64 reference", or "float32 only" and why.
-        failure: what the second model said where it didn't run on inputs that the first ran on.
+        basis: "float64 reference", of the whole or of the rewritten parts, "exact", or "float32 only" and why.
+        failure: what is wrong with the second model besides its outputs: it doesn't run on inputs that the first ran
+            on, or a rewritten part gives something else in float64.
     """
 
     outputs: tuple[OutputReport, ...]
@@ -58,6 +62,11 @@ class Report:
         return not self.failure and all(o.ok for o in self.outputs)
 
     @property
+    def is_float32_only(self) -> bool:
+        """Whether nothing but onnxruntime's own results was compared."""
+        return self.basis.startswith(FLOAT32_ONLY)
+
+    @property
     def max_relative_error(self) -> float:
         """Largest error over all outputs, relative to the magnitude of the output."""
         return max((o.difference.relative for o in self.outputs), default=0.0)
@@ -66,7 +75,7 @@ class Report:
     def verdict(self) -> str:
         """One line that says whether they are equal, or which output is off."""
         if self.failure:
-            return f"different: the second model doesn't run: {self.failure}"
+            return f"different: the second model: {self.failure}"
         bad = [o for o in self.outputs if not o.ok]
         if not bad:
             return f"equal: largest relative error {self.max_relative_error:.1e} over {len(self.draws)} draws"

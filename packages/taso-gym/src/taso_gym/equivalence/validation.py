@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import nan
 from pathlib import Path
 from typing import NamedTuple
@@ -17,8 +17,9 @@ from taso_gym.equivalence.child import run_in_child
 from taso_gym.equivalence.compare import Difference, Value, compare, compare_floats, worst
 from taso_gym.equivalence.draw import ROUNDS, bind_sizes, draw, input_kinds
 from taso_gym.equivalence.exact import exact_magnitude
-from taso_gym.equivalence.report import OutputReport, Report
+from taso_gym.equivalence.report import FLOAT32_ONLY, OutputReport, Report
 from taso_gym.equivalence.runtime import Feeds, run_model
+from taso_gym.equivalence.site import check_site
 from taso_gym.errors import EquivalenceError, ModelError, OptionError
 from taso_gym.graph import Graph
 from taso_gym.onnx_io import from_model, load, save, to_model
@@ -61,6 +62,7 @@ def validate(
     draws: int = 3,
     seed: int = 0,
     tolerance: float | None = None,
+    rewritten: tuple[Graph, Graph] | None = None,
 ) -> Report:
     """Compare two models on inputs drawn for their types and, for open dimensions, of several sizes.
 
@@ -77,6 +79,8 @@ def validate(
         draws: how often random inputs are drawn.
         seed: of the draws.
         tolerance: for floating-point outputs, instead of the one of their type.
+        rewritten: the graphs of the two, where the second was made of the first by rewriting; the parts in which they
+            differ are computed in float64 where the whole can't be.
 
     Raises:
         OptionError: fewer than one draw, or no inputs.
@@ -98,9 +102,20 @@ def validate(
     outputs: list[list[Value]] = []
     for result in found:
         if isinstance(result, str):
-            return Report((), labels, "float32 only: there is nothing to compare", result)
+            return Report((), labels, f"{FLOAT32_ONLY}: there is nothing to compare", f"it doesn't run: {result}")
         outputs.append(result)
-    return _report(first, drawn, outputs, labels, tolerance)
+    report = _report(first, drawn, outputs, labels, tolerance)
+    return _with_sites(report, *rewritten) if rewritten and report.is_float32_only else report
+
+
+def _with_sites(report: Report, before: Graph, after: Graph) -> Report:
+    """Return a report that also rests on what the rewritten parts give in float64."""
+    try:
+        sites = check_site(before, after, draws=1)
+    except ModelError as error:
+        return replace(report, basis=f"{report.basis}; nor the rewritten parts: {error}")
+    basis = f"float64 reference of the rewritten parts: largest relative error {sites.max_relative_error:.1e}"
+    return replace(report, basis=basis, failure="" if sites.ok else f"in a rewritten part, {sites.verdict}")
 
 
 @dataclass(frozen=True)
@@ -236,7 +251,7 @@ def _error(reference: Value, found: Value) -> float:
 def _references(first: _Subject, drawn: Sequence[Draw], wanted: Sequence[int]) -> tuple[dict[int, list[Value]], str]:
     """Return the outputs of some draws computed in float64, and what the comparison rests on."""
     if first.weight_bytes > REFERENCE_BYTES:
-        return {}, f"float32 only: weights of {first.weight_bytes} bytes"
+        return {}, f"{FLOAT32_ONLY}: weights of {first.weight_bytes} bytes"
     graph = first.graph
     by_name = {graph.leaves[v].name: v for v in graph.info.inputs}
     references: dict[int, list[Value]] = {}
@@ -246,5 +261,5 @@ def _references(first: _Subject, drawn: Sequence[Draw], wanted: Sequence[int]) -
             values = run_graph(graph, feeds, graph.outputs, FLOAT64, drawn[i].sizes)
             references[i] = [FLOAT64.to_numpy(v) if isinstance(v, np.ndarray) else v for v in values]
     except ModelError as error:
-        return {}, f"float32 only: {error}"
+        return {}, f"{FLOAT32_ONLY}: {error}"
     return references, "float64 reference"
