@@ -122,6 +122,7 @@ ELEMENTWISE = [
     *typed("And", B),
     *typed("Or", B),
     Sample("Not", ((B, (2, 3)),)),
+    Sample("IsNaN", ((2, 3),)),
     *[
         Sample(key, operands)
         for key in ("Sum", "Max", "Min")

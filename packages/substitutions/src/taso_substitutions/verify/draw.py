@@ -218,6 +218,7 @@ ATTRIBUTES: Mapping[tuple[str, str], Attribute] = {
     **{(op, "activation"): _one_of("Relu", "Sigmoid", "Tanh") for op in ("ms.FusedConv", "ms.FusedGemm")},
     ("ms.FusedMatMul", "alpha"): _one_of(1.0, 0.5, -2.0),
     ("ms.MultiHeadAttention", "num_heads"): _one_of(1, 2, 3),
+    ("ms.MultiHeadAttention", "scale"): _one_of(1.0, 0.5, 0.25),
     ("AveragePool", "count_include_pad"): _one_of(0, 1),
     ("Clip", "min"): _one_of(-2.0, -1.0, 0.0, 0.5),
     ("Clip", "max"): _one_of(-0.5, 0.0, 1.0, 6.0),

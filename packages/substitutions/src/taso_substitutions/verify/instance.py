@@ -154,7 +154,8 @@ class Side:
         if not isinstance(arg, Constant):
             return types
         shape = literal_shape(self.instance.literals if self.left else "scalar", [t.shape or () for t in present])
-        return [TensorType(present[0].dtype if present else self.dtype, shape, const=True)]
+        beside = next((t.dtype for t in present if t.dtype != "bool"), self.dtype)
+        return [TensorType(beside, shape, const=True)]
 
 
 def tensor_type(sig: Signature, index: int) -> TensorType:

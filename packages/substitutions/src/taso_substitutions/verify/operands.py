@@ -14,6 +14,8 @@ from taso_substitutions.verify.draw import MAX_ELEMENTS, Draw, Unfit
 
 Shape = tuple[int, ...]
 FLAGS = ("transA", "transB")
+BIAS = 5
+"""Operand of com.microsoft's MultiHeadAttention that is added to the scores."""
 
 
 class Site(Protocol):
@@ -191,6 +193,8 @@ def _heads(site: Site, index: int) -> Shape:
     if index == 0 or q is None:
         return (site.draw.size(), site.draw.size(), site.attr("num_heads") * site.draw.size())
     key = site.known[1]
+    if index == BIAS and key:
+        return (*site.draw.pick([(1, 1), (q[0], 1), (q[0], site.attr("num_heads"))]), q[1], key[1])
     return (q[0], key[1] if key else site.draw.size(), q[2])
 
 

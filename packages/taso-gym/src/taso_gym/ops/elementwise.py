@@ -210,6 +210,12 @@ def equal(xp: ArrayModule, a: Array, b: Array) -> Array:
     return xp.equal(a, b)
 
 
+@operator("IsNaN", since=9, infer=truth)
+def is_nan(xp: ArrayModule, x: Array) -> Array:
+    """Whether x isn't a number; what isn't equals nothing, itself included."""
+    return xp.logical_not(xp.equal(x, x))
+
+
 @operator("Less", since=7, infer=truth)
 def less(xp: ArrayModule, a: Array, b: Array) -> Array:
     """a < b."""
