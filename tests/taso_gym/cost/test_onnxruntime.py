@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from cost_graphs import mlp, symbolic_mlp
+from onnx import TensorProto, helper
 
 from taso_gym.builder import GraphBuilder
 from taso_gym.cost import load
@@ -15,6 +16,7 @@ from taso_gym.cost.region import FUSED
 from taso_gym.cost_model import Cost
 from taso_gym.errors import CostError, MissingPackageError, OptionError
 from taso_gym.graph import Graph
+from taso_gym.onnx_io import from_model
 from taso_gym.ops import OPERATORS
 from taso_gym.signature import OpaqueOperator, opaque_signature, signature
 from taso_gym.tensor import TensorType
@@ -75,9 +77,25 @@ def test_an_operator_too_large_for_memory_never_pays(cache: Path) -> None:
     assert OnnxRuntimeCost(cache=cache).node(sig).time_ps == FAILED_PS
 
 
-def test_an_opaque_operator_is_costed_by_its_bytes(cache: Path) -> None:
+def test_an_opaque_operator_is_measured_as_it_stands(cache: Path) -> None:
+    def graph(rows: int) -> Graph:
+        nodes = [helper.make_node("Unique", ["x"], ["y"], sorted=1)]
+        x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [rows])
+        y = helper.make_tensor_value_info("y", TensorProto.FLOAT, ["n"])
+        model = helper.make_graph(nodes, "g", [x], [y])
+        return from_model(helper.make_model(model, opset_imports=[helper.make_opsetid("", 20)], ir_version=10))
+
+    found = OnnxRuntimeCost(cache=cache)
+    small, large = (found.graph(graph(rows)) for rows in (8, 1 << 16))
+    assert small.kernels == 1 and 0 < 10 * small.time_ps < large.time_ps
+    asked: list[str] = []
+    assert OnnxRuntimeCost(cache=cache, progress=asked.append).graph(graph(8)) == small and not asked
+
+
+def test_an_opaque_operator_that_does_not_run_is_costed_by_its_bytes(cache: Path) -> None:
     t = TensorType("float", (30, 100))
-    sig = opaque_signature(OpaqueOperator("my.domain", "Mystery", b"", pure=True), (t,), (t,))
+    node = helper.make_node("Mystery", [""], ["present"], domain="my.domain").SerializeToString()
+    sig = opaque_signature(OpaqueOperator("my.domain", "Mystery", node, pure=True), (t,), (t,))
     assert OnnxRuntimeCost(cache=cache).node(sig) == Cost(24_000 * 1000 // 60 + 1_500_000, 0, 24_000, 1)
 
 

@@ -25,8 +25,7 @@ NEVER_PS = 10**15
 class RegionalCost(SummedCost):
     """Base of the models whose contexts are regions.
 
-    An opaque operator, which no rewrite brings or takes away, is costed by its bytes on the default device of
-    `taso_gym.cost.roofline`.
+    An opaque operator, which no rewrite brings or takes away, is costed by `opaque_time`.
     """
 
     radius = RADIUS
@@ -62,8 +61,12 @@ class RegionalCost(SummedCost):
         if context == FUSED:
             return 0, 0
         if isinstance(sig.op, OpaqueOperator):
-            return bound_ps(DEVICES[DEFAULT_DEVICE], load), 1
+            return self.opaque_time(sig, load)
         return self.region_time(context if isinstance(context, Region) else lone(sig), load)
+
+    def opaque_time(self, sig: Signature, load: Work) -> tuple[int, int]:  # noqa: ARG002
+        """Return time and number of kernels of an operator without an entry: by its bytes on the default device."""
+        return bound_ps(DEVICES[DEFAULT_DEVICE], load), 1
 
     def __getstate__(self) -> dict[str, object]:
         """Leave what is found again behind when pickled."""

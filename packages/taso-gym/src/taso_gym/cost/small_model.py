@@ -49,6 +49,11 @@ def draw(t: TensorType, rng: np.random.Generator, ones: bool = False) -> NDArray
     return np.resize(block, shape).astype(dtype)  # repeats the block: drawing all of a large weight takes seconds
 
 
+def most_bytes() -> int:
+    """Return how much memory the machine has."""
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+
 class SmallModel:
     """The model of a region.
 
@@ -75,7 +80,7 @@ class SmallModel:
         self._names: dict[int, str] = {}
         bound = [self._bind(part, dims) for part in region.nodes]
         needed = COPIES * sum(size_bytes(t) for sig in bound for t in (*sig.inputs, *sig.outputs))
-        if needed > (most := os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")):
+        if needed > (most := most_bytes()):
             raise CostError(f"expected operators that {most} bytes of memory can hold, found {bound[0]}")
         operators = [OPERATORS[sig.op.domain, sig.op.name] for sig in bound]
         opset = max([OPSET, *(op.since for op in operators if not op.domain)])
