@@ -28,7 +28,7 @@ from support.table import write_table
 from taso_gym.atomic import write_text
 from taso_gym.cost.measure import Runner, measure
 from taso_gym.cost.sessions import cpu_name
-from taso_gym.errors import CostError
+from taso_gym.errors import CostError, TasoError
 
 HERE = Path(__file__).parent
 OURS, GIVEN = "taso-gym", "file"
@@ -133,6 +133,7 @@ def row_of(network: Network, batch: int, settings: argparse.Namespace) -> dict[s
 
 def main() -> None:
     settings = options()
+    settings.rows.mkdir(parents=True, exist_ok=True)
     chosen = [n for n in networks() if not settings.networks or n.name in settings.networks]
     for network in chosen:
         for batch in (b for b in network.batches if b in settings.batch):
@@ -144,7 +145,7 @@ def main() -> None:
                     row = row_of(network, batch, settings)
                     write_text(path, json.dumps(row, indent=1) + "\n")
                     print(network.name, batch, row["speedups"], flush=True)
-            except (CostError, ImportError) as error:
+            except (TasoError, ImportError) as error:
                 print(f"{network.name} {batch}: {error}", flush=True)
     if settings.phase != "optimise":
         write_table(settings.rows)
