@@ -38,10 +38,11 @@ def test_evaluate_compares_with_searches(trained: Path) -> None:
 
 
 def test_dream_writes_world_model_and_controller(tmp_path: Path) -> None:
-    small = ["--rounds", "1", "--steps", "60", "--dream-steps", "64", "-o", "d.pt"]
-    done = taso_agents("dream", SQUEEZENET, *small, cwd=tmp_path)
+    small = ["--rounds", "1", "--steps", "20", "--max-steps", "8", "--dream-steps", "64", "-o", "d.pt"]
+    done = taso_agents("dream", SQUEEZENET, *small, "--plot", "d.png", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert "real steps: controller saves" in done.stdout and (tmp_path / "d.pt").exists()
+    assert "real steps: controller saves" in done.stdout
+    assert (tmp_path / "d.pt").exists() and (tmp_path / "d.png").exists()
 
 
 @pytest.mark.parametrize(
@@ -50,6 +51,9 @@ def test_dream_writes_world_model_and_controller(tmp_path: Path) -> None:
         (["train", "nothing.onnx"], "nothing.onnx"),
         (["train", SQUEEZENET, "--policy", "oracle"], "expected a policy of pointer, autoregressive, found 'oracle'"),
         (["train", SQUEEZENET, "-o", "missing/p.pt"], "expected a folder to write p.pt into"),
+        (["dream", SQUEEZENET, "--world-model", "vae"], "expected a world model of"),
+        (["dream", SQUEEZENET, "--separate-reward"], "expected mdn with a separate reward network, found tokens"),
+        (["gap", "missing.pt"], "expected a world model of taso-agents in missing.pt, found no file"),
         (["evaluate", "missing.pt"], "expected a policy of taso-agents in missing.pt, found no file"),
     ],
 )

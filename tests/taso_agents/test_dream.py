@@ -1,12 +1,16 @@
 """Dream training from end to end, and its file as an environment."""
 
+from dataclasses import replace
+from pathlib import Path
+
 import gymnasium as gym
 import numpy as np
 import pytest
 import torch
 
 import taso_agents
-from taso_agents.dream import DreamResult, DreamTrainSettings, Round, train_in_dream
+from taso_agents.dream import DreamResult, DreamTrainSettings, train_in_dream
+from taso_agents.dream_run import Round
 from taso_agents.fit import FitSettings
 from taso_agents.world_model import WorldModelSettings
 from taso_gym.errors import CheckpointError
@@ -42,15 +46,42 @@ def world_model(result: DreamResult, tmp_path_factory: pytest.TempPathFactory) -
 def test_rounds_count_every_real_step(result: DreamResult) -> None:
     assert [r.real_steps >= 60 * (i + 1) for i, r in enumerate(result.rounds)] == [True, True]
     assert result.rounds[-1].real_steps == result.dataset.steps
+    assert [number for number, *_ in result.run.returns] == [0, 0, 1, 1]
     assert result.rounds[-1].best == result.best.improvement_percent
 
 
-def test_same_seed_same_result(result: DreamResult) -> None:
+class KilledError(Exception):
+    """Stands for the end of the process."""
+
+
+def test_a_killed_run_goes_on_to_the_same_result(result: DreamResult, tmp_path: Path) -> None:
+    """Killed after the first round, as at any time in the second: the file is written between rounds."""
+
+    def die(_round: Round) -> None:
+        raise KilledError
+
+    with pytest.raises(KilledError):
+        train_in_dream(SQUEEZENET, SMALL, run_file=tmp_path / "run.pt", on_round=die, max_steps=10)
     rounds: list[Round] = []
-    again = train_in_dream(SQUEEZENET, SMALL, on_round=rounds.append, max_steps=10)
-    assert rounds == result.rounds
-    pairs = zip(again.policy.state_dict().values(), result.policy.state_dict().values(), strict=True)
-    assert all(torch.equal(a, b) for a, b in pairs)
+    again = train_in_dream(SQUEEZENET, SMALL, run_file=tmp_path / "run.pt", on_round=rounds.append, max_steps=10)
+    assert rounds == result.rounds[1:] and again.rounds == result.rounds
+    assert again.run.fits == result.run.fits and again.best == result.best
+    for found, expected in ((again.policy, result.policy), (again.model, result.model)):
+        pairs = zip(found.state_dict().values(), expected.state_dict().values(), strict=True)
+        assert all(torch.equal(a, b) for a, b in pairs)
+
+
+def test_a_file_of_another_run_is_refused(tmp_path: Path) -> None:
+    one = replace(SMALL, rounds=1)
+    train_in_dream(SQUEEZENET, one, run_file=tmp_path / "run.pt", max_steps=10)
+    with pytest.raises(CheckpointError, match="expected a run with settings"):
+        train_in_dream(SQUEEZENET, replace(one, seed=1), run_file=tmp_path / "run.pt", max_steps=10)
+
+
+def test_judging_is_data_too(result: DreamResult) -> None:
+    """Real steps of judging count, and its episodes are fitted to in the next round."""
+    assert result.rounds[-1].real_steps > 2 * 60
+    assert result.rounds[0].gap_5 >= 0 and result.rounds[0].gap_whole >= 0
 
 
 @pytest.mark.parametrize("name", ["TasoDream-v0", "TasoDream-SqueezeNet1.1-v0"])

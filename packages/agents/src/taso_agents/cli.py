@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
@@ -13,6 +14,7 @@ from taso_gym.console import console, run_app
 from taso_gym.errors import OptionError
 
 if TYPE_CHECKING:
+    from taso_agents.dream import DreamTrainSettings
     from taso_agents.evaluate import Evaluation
 
 app = typer.Typer(
@@ -36,9 +38,7 @@ def train(
     run_file: Annotated[Path | None, typer.Option(help="Written after every update, and resumed from.")] = None,
 ) -> None:
     """Train a policy with PPO; Ctrl-C ends it and keeps what is best so far."""
-    for path in (out, onnx, run_file):
-        if path and not path.parent.is_dir():
-            raise OptionError(f"expected a folder to write {path.name} into, found none at {path.parent}")
+    check_folders(out, onnx, run_file)
     settings = PPOSettings(steps=steps, policy=policy, seed=seed)
     from taso_agents.display import training_bar
     from taso_agents.ppo import train as train_policy
@@ -60,31 +60,95 @@ def train(
 def dream(
     model: Model,
     out: Annotated[Path, typer.Option("--out", "-o", help="Where world model and controller go.")] = Path("dream.pt"),
+    world_model: Annotated[str, typer.Option(help="Kind: tokens, mdn (the dissertation's) or discrete.")] = "tokens",
     rounds: Annotated[int, typer.Option(help="Of collecting, fitting, dreaming and playing.", min=1)] = 3,
-    steps: Annotated[int, typer.Option(help="Real environment steps a round.", min=1)] = 1500,
-    dream_steps: Annotated[int, typer.Option(help="Imagined steps a round.", min=1)] = 60_000,
-    temperature: Annotated[float, typer.Option(help="Temperature of the mixture in dreams.", min=0)] = 1.0,
+    steps: Annotated[int, typer.Option(help="Real environment steps a round.", min=1)] = 1200,
+    max_steps: Annotated[int, typer.Option(help="Most steps of an episode.", min=1)] = 60,
+    dream_steps: Annotated[int, typer.Option(help="Imagined steps a round.", min=1)] = 20_480,
+    temperature: Annotated[float, typer.Option(help="Temperature of predictions in dreams.", min=0)] = 1.0,
     branch: Annotated[int, typer.Option(help="Most steps of a dream; 0 for whole episodes.", min=0)] = 8,
+    separate_reward: Annotated[bool, typer.Option(help="mdn: predict rewards by a network of its own.")] = False,
     seed: Annotated[int, typer.Option(help="Seed of everything random.")] = 0,
+    run_file: Annotated[Path | None, typer.Option(help="Written after every round, and resumed from.")] = None,
+    plot: Annotated[Path | None, typer.Option(help="PNG file for the curves.")] = None,
 ) -> None:
     """Learn a world model, train a controller in its dreams and play it for real."""
-    if not out.parent.is_dir():
-        raise OptionError(f"expected a folder to write {out.name} into, found none at {out.parent}")
-    from taso_agents.dream import DreamTrainSettings, Round, train_in_dream
+    check_folders(out, run_file, plot)
+    from taso_agents.dream import DreamTrainSettings, train_in_dream
+    from taso_agents.dream_run import Round
+    from taso_agents.run_state import torch_threads
 
     settings = DreamTrainSettings(
         rounds=rounds, steps=steps, dream_steps=dream_steps, temperature=temperature, branch=branch or None, seed=seed
     )
+    settings = of_kind(settings, world_model, separate_reward)
 
     def show(done: Round) -> None:
         console.print(
-            f"{done.real_steps} real steps: controller saves {done.drawn:.2f} % on average, {done.best:.2f} % at best"
+            f"{done.real_steps} real steps: controller saves {done.drawn:.2f} % on average, {done.best:.2f} % at best; "
+            f"gap {100 * done.gap_5:.1f} % over 5 steps, {100 * done.gap_whole:.1f} % over episodes"
         )
 
-    with console.status("dream training"):
-        result = train_in_dream(model, settings, on_round=show)
+    with console.status("dream training") as status, torch_threads(1):
+        result = train_in_dream(
+            model, settings, run_file=run_file, on_round=show, on_stage=status.update, max_steps=max_steps
+        )
     result.save(out)
+    if plot:
+        from taso_agents.plots import plot_run
+
+        plot_run(result.run, plot)
     console.print(f"{out}: world model and controller")
+
+
+def of_kind(settings: DreamTrainSettings, kind: str, separate_reward: bool) -> DreamTrainSettings:
+    """Return settings for a kind of world model.
+
+    Raises:
+        OptionError: there is no such kind, or it has no reward network of its own.
+    """
+    from taso_agents.fit import FitSettings
+    from taso_agents.world_models import world_model
+
+    chosen = world_model(kind).Settings()
+    if separate_reward:
+        if not hasattr(chosen, "separate_reward"):
+            raise OptionError(f"expected mdn with a separate reward network, found {kind}")
+        chosen = replace(chosen, separate_reward=True)
+    fit = settings.fit if kind == "tokens" else FitSettings()
+    return replace(settings, model=chosen, fit=fit)
+
+
+@app.command()
+def gap(
+    files: Annotated[list[Path], typer.Argument(help="World models of one network, written by dream; one a seed.")],
+    steps: Annotated[int, typer.Option(help="Real steps of each actor.", min=1)] = 300,
+    seed: Annotated[int, typer.Option(help="Seed of these episodes.")] = 1,
+    plot: Annotated[Path | None, typer.Option(help="PNG file for the curves.")] = None,
+) -> None:
+    """Play new real episodes and dream them with the same actions; say how far apart they are."""
+    check_folders(plot)
+    from taso_agents.gap_report import report, table_of
+    from taso_agents.run_state import torch_threads
+
+    with console.status("playing and dreaming"), torch_threads(1):
+        found = report([str(path) for path in files], steps, seed)
+    console.print(table_of(found))
+    if plot:
+        from taso_agents.plots import plot_gap
+
+        plot_gap(found, plot)
+
+
+def check_folders(*paths: Path | None) -> None:
+    """Make sure that files can be written.
+
+    Raises:
+        OptionError: a folder isn't there.
+    """
+    for path in paths:
+        if path and not path.parent.is_dir():
+            raise OptionError(f"expected a folder to write {path.name} into, found none at {path.parent}")
 
 
 @app.command()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import gymnasium as gym
@@ -13,7 +13,7 @@ from stable_baselines3.common.policies import BasePolicy
 from taso_agents.data import Dataset, EpisodeRecord
 from taso_agents.graph_store import GraphStore
 from taso_agents.latent import Follower
-from taso_agents.training_env import Arrays
+from taso_agents.training_env import Action, Arrays
 from taso_agents.world_model import WorldModel
 from taso_gym.rules.state import Match
 
@@ -68,6 +68,12 @@ def controller_actor(policy: BasePolicy, model: WorldModel) -> Actor:
         return last[0]
 
     return act
+
+
+def replaying(actions: Sequence[Action]) -> Actor:
+    """Take these actions, one after the other."""
+    left = iter(actions)
+    return lambda _env, _observation, _rng: np.array(next(left))
 
 
 def empty_dataset(env: gym.Env) -> Dataset:

@@ -97,7 +97,7 @@ def horizons(
 ) -> list[Horizon]:
     """Dream along real episodes for so many steps from everywhere, and last from their start to their end."""
     batch, latents = pad_episodes(dataset.episodes, model.xfers), encode_all(model, dataset)
-    starts = _everywhere(model, batch, latents)
+    starts = everywhere(model, batch, latents)
     generator = torch.Generator().manual_seed(seed)
     lengths = batch.valid.sum(1)
     found: list[Horizon] = []
@@ -109,7 +109,7 @@ def horizons(
     return found
 
 
-class _Starts(NamedTuple):
+class Moments(NamedTuple):
     """Where dreams begin: the episode, its step, and what the model knows there."""
 
     episode: Tensor
@@ -119,26 +119,28 @@ class _Starts(NamedTuple):
     hidden: Tensor
     cell: Tensor
 
-    def take(self, rows: Tensor) -> _Starts:
-        return _Starts(*(part[rows] for part in self))
+    def take(self, rows: Tensor) -> Moments:
+        """Return these rows."""
+        return Moments(*(part[rows] for part in self))
 
 
-def _everywhere(model: WorldModel, batch: Sequences, latents: Tensor) -> _Starts:
+def everywhere(model: WorldModel, batch: Sequences, latents: Tensor) -> Moments:
+    """Return every state of real episodes that an action was taken in, with the memory of the real way to it."""
     B, T = batch.xfer.shape
     memory = model.initial_memory(B)
-    kept: list[_Starts] = []
+    kept: list[Moments] = []
     for t in range(T):
         latent, counts = latents[batch.graph[:, t]], batch.counts[:, t]
-        state = _Starts(torch.arange(B), torch.full((B,), t), latent, counts, memory[0], memory[1])
+        state = Moments(torch.arange(B), torch.full((B,), t), latent, counts, memory[0], memory[1])
         kept.append(state.take(batch.valid[:, t].nonzero()[:, 0]))
         with torch.no_grad():
             action = batch.xfer[:, t : t + 1], batch.location[:, t : t + 1]
             _, _, memory = model(latent[:, None], counts[:, None], *action, memory)
-    return _Starts(*(torch.cat(parts) for parts in zip(*kept, strict=True)))
+    return Moments(*(torch.cat(parts) for parts in zip(*kept, strict=True)))
 
 
 def _dream_along(
-    model: WorldModel, batch: Sequences, starts: _Starts, k: int, temperature: float, generator: torch.Generator
+    model: WorldModel, batch: Sequences, starts: Moments, k: int, temperature: float, generator: torch.Generator
 ) -> Horizon:
     """Dream k steps, or all that are left if k is 0, with the actions that were really taken."""
     length = batch.valid.sum(1)[starts.episode] - starts.step

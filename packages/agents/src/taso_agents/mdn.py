@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import torch
 from torch import Tensor, nn
 
 MIN_LOG_STD, MAX_LOG_STD = -4.0, 2.0
 """Transitions are deterministic, so without a floor the likelihood would grow without bound."""
+
+
+class LatentDistribution(Protocol):
+    """What a model expects of the next latent."""
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        """Return the logarithm (...) of the probability or density of latents (..., Z)."""
+        ...
+
+    def sample(self, temperature: float, generator: torch.Generator | None = None) -> Tensor:
+        """Draw (..., Z); at temperature 0 the most probable."""
+        ...
 
 
 class Mixture(NamedTuple):

@@ -35,7 +35,8 @@ class TokenSettings:
     """Sizes of a token world model.
 
     Attributes:
-        tokens: most tokens M; candidates beyond them don't exist for the model.
+        tokens: most tokens M; candidates beyond them don't exist for the model. `taso_agents.dream` replaces 0 by a
+            quarter more than the start graph's.
         width: numbers D of a token, without its reward.
         transition: units of the network that predicts steps.
         most_new: most tokens that come behind one.
@@ -45,7 +46,7 @@ class TokenSettings:
         rounds: its rounds of message passing.
     """
 
-    tokens: int = 128
+    tokens: int = 0
     width: int = 32
     transition: int = 96
     most_new: int = 4
@@ -99,7 +100,8 @@ class TokenWorldModel(nn.Module):
         self, observation_space: spaces.Dict, action_space: spaces.MultiDiscrete, settings: TokenSettings | None = None
     ) -> None:
         super().__init__()
-        self.settings = s = settings or TokenSettings()
+        self.settings = s = settings or TokenSettings(tokens=128)
+        assert s.tokens > 0
         self.xfers, self.locations = int(action_space.nvec[0]) - 1, int(action_space.nvec[1])
         assert box(observation_space, "xfer_mask").shape == (self.xfers + 1,)
         D = s.width
@@ -197,16 +199,24 @@ class TokenWorldModel(nn.Module):
         layout, tokens = self.lay_out(flat_counts), self.tokens_of(latent.flatten(0, 1))
         chosen = self.chosen_token(layout, flat_counts, xfer.flatten(), location.flatten())
         step = self.transition(tokens, layout, chosen, self.seen)
-        acted = tokens[torch.arange(len(tokens)), chosen.clamp(min=0)]
-        rule = xfer.flatten().clamp(max=self.xfers - 1)
-        reward = self.expected(self.value(acted) + self.value_rule(rule)) * (chosen >= 0)
+        reward = self._reward(tokens, chosen, xfer.flatten())
         gone = torch.where(layout.item_token >= 0, functional.logsigmoid(-step.stays), 0.0)
         gone = gone + step.new.log_softmax(1)[:, 0]
         none = torch.zeros(len(tokens)).index_add_(0, layout.item_graph, gone).clamp(max=-1e-6)
         end = none - torch.log(-torch.expm1(none))
         hidden = latent.new_zeros(*shape, 1)
         after = self.initial_memory(shape[0])
-        return TokenPrediction(step, (reward / self.reward_scale).view(shape), end.view(shape)), hidden, after
+        return TokenPrediction(step, reward.view(shape), end.view(shape)), hidden, after
+
+    def _reward(self, tokens: Tensor, chosen: Tensor, xfer: Tensor) -> Tensor:
+        acted = tokens[torch.arange(len(tokens)), chosen.clamp(min=0)]
+        rule = xfer.clamp(max=self.xfers - 1)
+        return self.expected(self.value(acted) + self.value_rule(rule)) * (chosen >= 0) / self.reward_scale
+
+    def rewards(self, latent: Tensor, counts: Tensor, xfer: Tensor, location: Tensor, memory: Memory) -> Tensor:  # noqa: ARG002
+        """Return the rewards (B,) of single actions, in units of ``reward_scale``."""
+        chosen = self.chosen_token(self.lay_out(counts), counts, xfer, location)
+        return self._reward(self.tokens_of(latent), chosen, xfer)
 
     def follow(
         self, prediction: TokenPrediction, counts: Tensor, temperature: float, generator: torch.Generator | None = None

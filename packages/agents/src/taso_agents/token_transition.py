@@ -32,7 +32,8 @@ class Step(NamedTuple):
 class TokenTransition(nn.Module):
     """Predicts for each item whether it stays, how it changes, and how many new tokens come behind it.
 
-    An item and the chosen token meet in a sum and in a product: the product tells whether they share nodes.
+    An item and the chosen token meet in a sum and in a product: the product tells whether they share nodes. An item
+    also sees the next of its substitution, if there is one, since what comes behind it must belong between the two.
 
     Args:
         xfers: substitutions N.
@@ -48,7 +49,8 @@ class TokenTransition(nn.Module):
         self.fronts = nn.Embedding(xfers, D)
         self.rule = nn.Embedding(xfers, H)
         self.chosen_rule = nn.Embedding(xfers, H)
-        self.relation = nn.Embedding(3, H)
+        self.relation = nn.Embedding(6, H)
+        self.of_next = nn.Linear(D, H, bias=False)
         self.of_item, self.of_chosen = nn.Linear(D, H), nn.Linear(D, H, bias=False)
         self.item_side, self.chosen_side = nn.Linear(D, H, bias=False), nn.Linear(D, H, bias=False)
         self.mix = nn.Sequential(nn.ReLU(), nn.Linear(H, H), nn.ReLU())
@@ -75,10 +77,18 @@ class TokenTransition(nn.Module):
         is_token = layout.item_token >= 0
         own = torch.where(is_token[:, None], own, self.fronts(numbers)[layout.item_rule])
         relation = (layout.item_rule == acted_rule[graph]).long() + (is_token & (layout.item_token == chosen[graph]))
+        group = graph * len(seen) + layout.item_rule
+        followed = functional.pad(group[1:] == group[:-1], (0, 1))
+        behind = own.roll(-1, 0) * followed[:, None]
         of_graph = self.of_chosen(acted) + self.chosen_rule(numbers[acted_rule])
         joint = self.item_side(own) * self.chosen_side(acted)[graph]
         state = self.mix(
-            self.of_item(own) + of_graph[graph] + self.rule(numbers)[layout.item_rule] + joint + self.relation(relation)
+            self.of_item(own)
+            + of_graph[graph]
+            + self.rule(numbers)[layout.item_rule]
+            + joint
+            + self.relation(2 * relation + followed)
+            + self.of_next(behind)
         )
         stays, new, change = self.outcome(state).split([1, self.most_new + 1, self.width], 1)
         moved = functional.layer_norm(own + change, (self.width,))

@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import torch
@@ -22,24 +22,12 @@ from taso_agents import checkpoint, world_models
 from taso_agents.candidates import Observation
 from taso_agents.data import Dataset
 from taso_agents.encoder import GraphEncoder, box
-from taso_agents.mdn import MixtureHead
+from taso_agents.mdn import LatentDistribution, MixtureHead
 from taso_agents.training_env import layout_of, spaces_of
 from taso_gym.errors import CheckpointError
 
 Memory = tuple[Tensor, Tensor]
 """Hidden state (B, H) and cell state of the recurrent network; a network without cells has a cell state (B, 0)."""
-
-
-class LatentDistribution(Protocol):
-    """What a model expects of the next latent."""
-
-    def log_prob(self, value: Tensor) -> Tensor:
-        """Return the logarithm (...) of the probability or density of latents (..., Z)."""
-        ...
-
-    def sample(self, temperature: float, generator: torch.Generator | None = None) -> Tensor:
-        """Draw (..., Z); at temperature 0 the most probable."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -264,6 +252,10 @@ class WorldModel(nn.Module):
         following = torch.zeros_like(counts)
         following[..., self.seen] = expected * (prediction.mask > 0)
         return following
+
+    def rewards(self, latent: Tensor, counts: Tensor, xfer: Tensor, location: Tensor, memory: Memory) -> Tensor:
+        """Return the rewards (B,) of single actions, in units of ``reward_scale``."""
+        return self(latent[:, None], counts[:, None], xfer[:, None], location[:, None], memory)[0].reward[:, 0]
 
     def follow(
         self, prediction: Prediction, counts: Tensor, temperature: float, generator: torch.Generator | None = None
