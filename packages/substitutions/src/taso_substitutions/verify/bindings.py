@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
 from taso_gym.graph import Weight
 from taso_gym.rules.conditions import Binding, evaluate, holds
-from taso_gym.rules.functions import Undefined
-from taso_gym.rules.rule import Expr, Rule
+from taso_gym.rules.functions import Operand, Undefined
+from taso_gym.rules.rule import Call, Expr, Rule
+from taso_gym.signature import Signature
 from taso_gym.tensor import TensorType, numpy_dtype
 from taso_gym.weights import ArrayWeight
 from taso_substitutions.verify.draw import Draw, Unfit
-from taso_substitutions.verify.facts import Facts, Key, names_in
-from taso_substitutions.verify.instance import LITERAL_SHAPES, Instance, binding_of
+from taso_substitutions.verify.facts import Facts, Key
+from taso_substitutions.verify.instance import LITERAL_SHAPES, Instance, Side
 from taso_substitutions.verify.operands import Shape
 
 OPSET = 23
@@ -35,31 +37,39 @@ class Bindings:
     def __init__(self, rule: Rule, facts: Facts, draw: Draw, dtype: str) -> None:
         self.rule, self.facts, self.draw, self.dtype = rule, facts, draw, dtype
         self.tensors: dict[str, TensorType | tuple[TensorType, ...]] = {}
+        self.operands: dict[str, Operand | tuple[Operand, ...]] = {}
         self.attrs: dict[str, Any] = {}
         self.weights: dict[str, Weight] = {}
+        self.signatures: dict[Call, Signature] = {}
         self.literals: str = draw.pick(LITERAL_SHAPES)
 
-    def save(self) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
+    def save(self) -> tuple[dict[Any, Any], ...]:
         """Return what is bound, to be put back by `restore`."""
-        return dict(self.tensors), dict(self.attrs), dict(self.weights)
+        kept = (self.tensors, self.operands, self.attrs, self.weights, self.signatures)
+        return tuple(dict(mapping) for mapping in kept)
 
-    def restore(self, saved: tuple[dict[str, Any], dict[str, Any], dict[str, Any]]) -> None:
+    def restore(self, saved: tuple[dict[Any, Any], ...]) -> None:
         """Forget what was bound since `save`."""
-        self.tensors, self.attrs, self.weights = map(dict, saved)
+        self.tensors, self.operands, self.attrs, self.weights, self.signatures = map(dict, saved)
 
     def instance(self) -> Instance:
         """Return what is bound so far."""
-        return Instance(*self.save(), self.literals, OPSET)
+        return Instance(dict(self.tensors), dict(self.attrs), dict(self.weights), self.literals, OPSET, self.dtype)
+
+    def side(self) -> Side:
+        """Return the left side for what is bound so far; it must not be used after the next `restore`."""
+        instance = Instance(self.tensors, self.attrs, self.weights, self.literals, OPSET, self.dtype)
+        return Side(instance, left=True, signatures=self.signatures)
 
     def binding(self) -> Binding:
-        """Return what is bound so far as expressions read it."""
-        return binding_of(self.tensors, self.attrs, self.weights, OPSET)
+        """Return what is bound so far as expressions read it; it must not be used after the next `restore`."""
+        return Binding(self.operands, self.attrs, OPSET)
 
     def check(self) -> None:
         """Raise `Unfit` if a condition whose variables are all bound doesn't hold."""
         bound, binding = {*self.tensors, *self.attrs}, self.binding()
-        for condition in self.rule.conditions:
-            if names_in(condition) <= bound and not holds(condition, binding):
+        for names, condition in self.facts.conditions:
+            if names <= bound and not holds(condition, binding):
                 raise Unfit("a condition that doesn't hold")
 
     def defined(self, key: Key) -> Any:
@@ -75,10 +85,16 @@ class Bindings:
         """Bind a tensor variable to a shape, changed to what conditions define."""
         shape = self._conform(name, shape)
         const = name in self.facts.const or (name not in self.facts.variable and self.draw.chance(CONSTANT))
-        self.tensors[name] = TensorType(dtype, shape, const)
+        self.tensors[name] = type_ = TensorType(dtype, shape, const)
         self.draw.shapes.append(shape)
         if name in self.facts.valued:
             self.weights[name] = self._weight(dtype, shape)
+        self.operands[name] = Operand(type_, self.weights.get(name))
+
+    def bind_rest(self, name: str, shapes: Iterable[Shape]) -> None:
+        """Bind ``*xs`` to tensors of these shapes."""
+        self.tensors[name] = types = tuple(TensorType(self.dtype, s) for s in shapes)
+        self.operands[name] = tuple(map(Operand, types))
 
     def _conform(self, name: str, shape: Shape) -> Shape:
         whole, rank, size = (self.defined((kind, name, None)) for kind in ("shape", "rank", "size"))

@@ -243,3 +243,8 @@ ATTRIBUTES: Mapping[tuple[str, str], Attribute] = {
     ("Unsqueeze", "axes"): _unsqueezed,
 }
 """(operator, attribute) -> how to draw it; others keep their default. Later ones may read earlier ones in ``facts``."""
+
+ORDER: Mapping[str, Sequence[str]] = {
+    op: [name for other, name in ATTRIBUTES if other == op] for op in dict.fromkeys(op for op, _ in ATTRIBUTES)
+}
+"""Operator -> its attributes in that order."""

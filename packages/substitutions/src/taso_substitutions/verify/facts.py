@@ -19,6 +19,7 @@ class Facts:
     """Facts about a rule.
 
     Attributes:
+        conditions: each with the variables that it reads.
         definitions: what something equals by a condition, as in ``shape(a) == …`` or ``k.group == …``.
         const, variable: tensors that are, and that aren't, constant.
         valued: tensors whose value is asked for; they are constant.
@@ -26,6 +27,7 @@ class Facts:
         outputs: call -> number of its outputs that the left side mentions; 0 for all of them, however many.
     """
 
+    conditions: list[tuple[frozenset[str], Expr]] = field(default_factory=list[tuple[frozenset[str], Expr]])
     definitions: dict[Key, list[Expr]] = field(default_factory=dict[Key, list[Expr]])
     const: set[str] = field(default_factory=set[str])
     variable: set[str] = field(default_factory=set[str])
@@ -38,6 +40,7 @@ def facts_of(rule: Rule) -> Facts:
     """Read the facts of a rule."""
     facts = Facts(held=held_attributes(rule))
     for condition in rule.conditions:
+        facts.conditions.append((frozenset(names_in(condition)), condition))
         _read_condition(condition, facts)
     for expr in (*rule.conditions, *_expressions(rule)):
         facts.valued.update(_valued(expr))

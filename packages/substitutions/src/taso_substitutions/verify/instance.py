@@ -36,6 +36,7 @@ class Instance:
         weights: values of the constants that a condition or an attribute asks for by ``value(...)``.
         literals: one of `LITERAL_SHAPES`.
         opset: of the default domain.
+        dtype: element type of the rule.
     """
 
     tensors: Mapping[str, TensorType | tuple[TensorType, ...]]
@@ -43,6 +44,7 @@ class Instance:
     weights: Mapping[str, Weight]
     literals: str
     opset: int
+    dtype: str = "float"
 
     def binding(self) -> Binding:
         """Return it as conditions read it."""
@@ -84,12 +86,20 @@ class Side:
     Args:
         instance: types and attributes.
         left: whether this is the left side, whose literals have the instance's shape; on the right they are scalars.
-        dtype: element type of a literal that has no tensor beside it.
+        dtype: element type of a literal that has no tensor beside it; by default the instance's.
+        signatures: of calls whose variables are all bound, where they are known; those of others are added.
     """
 
-    def __init__(self, instance: Instance, *, left: bool, dtype: str = "float") -> None:
-        self.instance, self.left, self.dtype = instance, left, dtype
-        self._signatures: dict[Call, Signature] = {}
+    def __init__(
+        self,
+        instance: Instance,
+        *,
+        left: bool,
+        dtype: str | None = None,
+        signatures: dict[Call, Signature] | None = None,
+    ) -> None:
+        self.instance, self.left, self.dtype = instance, left, dtype or instance.dtype
+        self._signatures: dict[Call, Signature] = {} if signatures is None else signatures
         self._binding = instance.binding()
 
     def sign(self, call: Call) -> Signature:

@@ -7,21 +7,24 @@ The sampler reads the rule itself: it draws operands that fit each operator, tak
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
 from taso_gym.errors import EquivalenceError, TypeInferenceError
-from taso_gym.rules.rule import Call, Rule
+from taso_gym.rules.rule import Call, Expr, Root, Rule
 from taso_substitutions.verify.bindings import Bindings
 from taso_substitutions.verify.draw import Draw, Unfit
 from taso_substitutions.verify.facts import calls_in, facts_of
-from taso_substitutions.verify.instance import Instance, Side
+from taso_substitutions.verify.instance import Instance
 from taso_substitutions.verify.site import CallSite
 
 TRIES_PER_CALL = 25
 TRIES_PER_INSTANCE = 200
 FLOATING = ("float", "float", "float", "double")
 ANY = ("float", "int64", "double", "int32")
+Roots = tuple[Root, ...]
 
 
 def sample_instances(
@@ -39,25 +42,54 @@ def sample_instances(
     Raises:
         EquivalenceError: fewer than ``least`` were found, so that the rule can't be tested: it matches hardly anything.
     """
-    facts, rng = facts_of(rule), np.random.default_rng(seed)
-    found: set[str] = set()
-    tries = 0
-    while len(found) < count and tries < count * TRIES_PER_INSTANCE:
-        tries += 1
-        dtype = str(rng.choice(dtypes or (ANY if rule.any_type else FLOATING)))
-        try:
-            instance = sample_instance(Bindings(rule, facts, Draw(rng), dtype))
-        except Unfit:
-            continue
-        if str(instance) not in found:
-            found.add(str(instance))
-            yield instance
+    stream = _stream(rule.lhs, rule.rhs, rule.conditions, rule.any_type, seed, dtypes)
+    found = 0
+    while found < count and (instance := stream.at(found, count * TRIES_PER_INSTANCE)):
+        found += 1
+        yield instance
     wanted = count if least is None else least
-    if len(found) < wanted:
+    if found < wanted:
         raise EquivalenceError(
-            f"{rule.where}: expected {wanted} instances of {rule.name}, found {len(found)} in {tries} tries with seed "
-            f"{seed}: can its conditions hold?"
+            f"{rule.where}: expected {wanted} instances of {rule.name}, found {found} in {count * TRIES_PER_INSTANCE} "
+            f"tries with seed {seed}: can its conditions hold?"
         )
+
+
+@lru_cache(maxsize=16)
+def _stream(lhs: Roots, rhs: Roots, conditions: tuple[Expr, ...], any_type: bool, *how: Any) -> _Stream:
+    """Return the instances of a rule, whatever it is called: what was sampled lately isn't sampled again."""
+    return _Stream(Rule("", lhs, rhs, conditions, any_type=any_type), *how)
+
+
+class _Stream:
+    """The instances of a rule for a seed, in order, each sampled when it is first asked for."""
+
+    def __init__(self, rule: Rule, seed: int, dtypes: tuple[str, ...] | None) -> None:
+        self.rule, self.facts, self.rng = rule, facts_of(rule), np.random.default_rng(seed)
+        self.dtypes = dtypes or (ANY if rule.any_type else FLOATING)
+        self.seen: set[str] = set()
+        self.order: list[tuple[Instance, int]] = []
+        self.tries = 0
+
+    def at(self, index: int, most: int) -> Instance | None:
+        """Return an instance; None where it takes more than ``most`` tries from the first one on."""
+        while len(self.order) <= index and self.tries < most:
+            self._try()
+        if len(self.order) <= index:
+            return None
+        instance, tries = self.order[index]
+        return instance if tries <= most else None
+
+    def _try(self) -> None:
+        self.tries += 1
+        dtype = str(self.rng.choice(self.dtypes))
+        try:
+            instance = sample_instance(Bindings(self.rule, self.facts, Draw(self.rng), dtype))
+        except Unfit:
+            return
+        if str(instance) not in self.seen:
+            self.seen.add(str(instance))
+            self.order.append((instance, self.tries))
 
 
 def sample_instance(bindings: Bindings) -> Instance:
@@ -71,7 +103,7 @@ def sample_instance(bindings: Bindings) -> Instance:
         _bind(call, bindings)
     bindings.check()
     instance = bindings.instance()
-    if any(t.const for t in Side(instance, left=True, dtype=bindings.dtype).outputs(rule.lhs)):
+    if any(t.const for t in bindings.side().outputs(rule.lhs)):
         raise Unfit("an output that is constant")
     return instance
 
@@ -79,8 +111,11 @@ def sample_instance(bindings: Bindings) -> Instance:
 def _bind(call: Call, bindings: Bindings) -> None:
     saved = bindings.save()
     for _ in range(TRIES_PER_CALL):
+        site = CallSite(bindings, call)
         try:
-            return CallSite(bindings, call).bind()
+            return site.bind()
         except (Unfit, TypeInferenceError):
             bindings.restore(saved)
+            if not site.drew:
+                break
     raise Unfit(f"no operands for {call.op}")

@@ -12,8 +12,8 @@ from taso_gym.rules.rule import Absent, Call, Constant, Expr, Rest, Root, Var
 from taso_gym.signature import Signature, signature
 from taso_gym.tensor import TensorType
 from taso_substitutions.verify.bindings import Bindings
-from taso_substitutions.verify.draw import ATTRIBUTES, Unfit
-from taso_substitutions.verify.instance import Side, operator_of
+from taso_substitutions.verify.draw import ATTRIBUTES, ORDER, Unfit
+from taso_substitutions.verify.instance import operator_of
 from taso_substitutions.verify.operands import DTYPES, Shape, operand_shape
 
 
@@ -23,6 +23,9 @@ class CallSite:
     Args:
         bindings: what is bound so far; the call's own variables are added.
         call: operands that are calls are bound already.
+
+    Attributes:
+        drew: whether anything was drawn, so that another try may fit where this one doesn't.
     """
 
     def __init__(self, bindings: Bindings, call: Call) -> None:
@@ -31,9 +34,8 @@ class CallSite:
         self.known: list[Shape | None] = []
         self.written = dict(call.attrs)
         self.open = bindings.facts.held.get(call.others or "", frozenset[str]())
-        outputs = bindings.facts.outputs.get(call, 1)
-        more = self.draw.chance(0.2)
-        self.facts: dict[str, Any] = {"outputs": outputs + more if outputs else self.draw.integer(1, 3)}
+        self.facts: dict[str, Any] = {}
+        self.drew = False
 
     def bind(self) -> None:
         """Bind the call's variables.
@@ -49,7 +51,7 @@ class CallSite:
             elif isinstance(arg, Rest) and arg.name not in self.bindings.tensors:
                 self._bind_rest(arg.name, index)
         given = {name: self.attr(name) for name in self._names()}
-        operands = Side(self.bindings.instance(), left=True, dtype=self.bindings.dtype).operands(self.call.args)
+        operands = self.bindings.side().operands(self.call.args)
         self._bind_attributes(signature(self.op, given, operands))
         self.bindings.check()
 
@@ -61,7 +63,7 @@ class CallSite:
 
     def _names(self) -> list[str]:
         """Return the attributes that the call doesn't leave at their default, in an order that they can be drawn in."""
-        order = [name for op, name in ATTRIBUTES if op == self.call.op]
+        order = ORDER.get(self.call.op, ())
         names = {*self.written, *(self._held() or self.open.intersection(order))}
         return [n for n in order if n in names] + sorted(names - set(order))
 
@@ -108,24 +110,33 @@ class CallSite:
     def _drawn(self, name: str) -> Any:
         if (self.call.op, name) not in ATTRIBUTES:
             raise EquivalenceError(f"expected a way to draw the attribute {name} of {self.call.op}, found none")
+        self.drew = True
         for earlier in self._names():
             if earlier == name:
                 break
             self.attr(earlier)
+        if name == "split":
+            self.facts["outputs"] = self._outputs()
         shape = next((s for s in self.known if s is not None), ())
         return ATTRIBUTES[self.call.op, name](self.draw, shape, self.facts)
 
+    def _outputs(self) -> int:
+        """Draw how many outputs the call has: those that the rule mentions, or more."""
+        mentioned = self.bindings.facts.outputs.get(self.call, 1)
+        return mentioned + self.draw.chance(0.2) if mentioned else self.draw.integer(1, 3)
+
     def _bind_operand(self, arg: Var, index: int) -> None:
+        self.drew = True
         dtype = DTYPES.get((self.call.op, index), self.bindings.dtype)
         self.bindings.bind_tensor(arg.name, dtype, operand_shape(self.call.op, self, index))
         self.known[index] = self._shape(arg)
 
     def _bind_rest(self, name: str, index: int) -> None:
-        shapes: list[Shape] = []
+        self.drew, shapes = True, list[Shape]()
         for _ in range(self.draw.integer(1, 3)):
             shapes.append(operand_shape(self.call.op, self, index))
             self.known[index] = shapes[0]
-        self.bindings.tensors[name] = tuple(TensorType(self.bindings.dtype, s) for s in shapes)
+        self.bindings.bind_rest(name, shapes)
 
     def _bind_attributes(self, sig: Signature) -> None:
         actual, attrs = dict(sig.attrs), self.bindings.attrs
@@ -142,8 +153,10 @@ class CallSite:
             raise Unfit("other attributes")
 
     def _shape(self, arg: Root) -> Shape | None:
-        unbound = isinstance(arg, Var | Rest) and arg.name not in self.bindings.tensors
-        if unbound or isinstance(arg, Absent | Constant):
+        if isinstance(arg, Absent | Constant) or (
+            isinstance(arg, Var | Rest) and arg.name not in self.bindings.tensors
+        ):
             return None
-        found = Side(self.bindings.instance(), left=True, dtype=self.bindings.dtype).outputs([arg])[0].shape
-        return tuple(d for d in found or () if isinstance(d, int))
+        found = self.bindings.tensors.get(arg.name) if isinstance(arg, Var) else None
+        type_ = found if isinstance(found, TensorType) else self.bindings.side().outputs([arg])[0]
+        return tuple(d for d in type_.shape or () if isinstance(d, int))

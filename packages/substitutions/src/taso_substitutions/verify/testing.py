@@ -107,7 +107,7 @@ def check_rule(rule: Rule, *, instances: int = 16, draws: int = 2, seed: int = 0
     for instance in sample_instances(rule, instances, seed):
         samples.append(instance)
         trial = Trial(rule, instance, rng)
-        found = trial.fault() or trial.error(draws)
+        found = trial.fault() or trial.error(draws, len(samples))
         if isinstance(found, Counterexample):
             return found
         errors += [] if found is None else [found]
@@ -165,24 +165,35 @@ class Trial:
     def bit_fault(self) -> Counterexample | None:
         """Return where the sides differ in a bit, infinities and NaN among the values."""
         arrays = special_numbers(self.rule, self.instance, self.rng)
-        left, right = self._evaluate(NUMPY, arrays, rounded=True)
+        left, right = (self._outputs(side, NUMPY, arrays, rounded=True) for side in (self.left, self.right))
         for index, (a, b) in enumerate(zip(left, right, strict=True)):
             place = different_bits(a, b)
             if place is not None:
                 return self._fault(f"it claims exact bits, but {_at(index, place, a, b)}", arrays)
         return None
 
-    def error(self, draws: int) -> float | Counterexample | None:
+    def error(self, draws: int, first: int = 0) -> float | Counterexample | None:
         """Return the largest relative error in float64, or where it is more than rounding.
 
         None if no values were found for which the left side is finite.
+
+        Args:
+            draws: sets of values; more where none of them is finite on the left.
+            first: the style of the first set, so that all instances together are tried with all styles.
         """
         worst, seen = 0.0, False
         for draw in range(draws + len(STYLES)):
             if draw >= draws and seen:
                 break
-            arrays = numbers(self.rule, self.instance, self.rng, STYLES[draw % len(STYLES)])
-            left, right = self._evaluate(FLOAT64, arrays)
+            arrays = numbers(self.rule, self.instance, self.rng, STYLES[(first + draw) % len(STYLES)])
+            try:
+                left = self._outputs(self.left, FLOAT64, arrays)
+            except IndexError:  # the left side reads a position that there isn't: other values may do
+                continue
+            try:
+                right = self._outputs(self.right, FLOAT64, arrays)
+            except IndexError as error:
+                return self._fault(f"the left side has a value and the right side hasn't: {error}", arrays)
             for index, (a, b) in enumerate(zip(left, right, strict=True)):
                 error, place = relative_error(a, b)
                 seen = seen or place is not None
@@ -199,17 +210,17 @@ class Trial:
         for _ in range(FIELD_TRIES):
             arrays = residues(self.rule, self.instance, self.rng, MERSENNE_31)
             try:
-                left, right = self._evaluate(ModularModule(MERSENNE_31, key), arrays)
+                xp = ModularModule(MERSENNE_31, key)
+                left, right = (self._outputs(side, xp, arrays) for side in (self.left, self.right))
             except EquivalenceError:  # a division by 0, or a number that isn't finite: other values may do
                 continue
+            except IndexError:  # a residue that is no position
+                return False
             return all(bool((a == b).all()) for a, b in zip(left, right, strict=True))
         return False
 
-    def _evaluate(
-        self, xp: ArrayModule, arrays: Arrays, *, rounded: bool = False
-    ) -> tuple[list[NDArray[Any]], list[NDArray[Any]]]:
-        left = Evaluation(self.left, xp, arrays, rounded=rounded).outputs(self.rule.lhs)
-        return left, Evaluation(self.right, xp, arrays, rounded=rounded).outputs(self.rule.rhs)
+    def _outputs(self, side: Side, xp: ArrayModule, arrays: Arrays, *, rounded: bool = False) -> list[NDArray[Any]]:
+        return Evaluation(side, xp, arrays, rounded=rounded).outputs(self.rule.lhs if side.left else self.rule.rhs)
 
     def _fault(self, text: str, arrays: Arrays | None = None) -> Counterexample:
         return Counterexample(self.rule, self.instance, text, arrays)

@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
+from functools import cached_property
+from typing import Any, Literal
+
+
+class _Nested:
+    """Base of records that contain others of their kind: the hash is worked out once, not at each look-up."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out the hash, which is another one in another process."""
+        return {name: value for name, value in self.__dict__.items() if name != "_hash"}
 
 
 @dataclass(frozen=True)
@@ -33,7 +42,7 @@ class Rest:
 
 
 @dataclass(frozen=True)
-class Call:
+class Call(_Nested):
     """An operator applied to terms.
 
     Attributes:
@@ -49,6 +58,14 @@ class Call:
     args: tuple[Root, ...]
     attrs: tuple[tuple[str, Expr], ...] = ()
     others: str | None = None
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash((self.op, self.args, self.attrs, self.others))
+
+    def __hash__(self) -> int:
+        """Agree with ``==``."""
+        return self._hash
 
 
 @dataclass(frozen=True)
@@ -71,7 +88,7 @@ Root = Term | AllOutputs
 
 
 @dataclass(frozen=True)
-class Expr:
+class Expr(_Nested):
     """An expression over attributes, shapes and constants: evaluated by `taso_gym.rules.conditions`, never by Python.
 
     Attributes:
@@ -87,6 +104,14 @@ class Expr:
     value: int | float | str | bool | None = None
     args: tuple[Expr, ...] = ()
     column: int = field(default=0, compare=False)
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash((self.kind, self.value, self.args))
+
+    def __hash__(self) -> int:
+        """Agree with ``==``."""
+        return self._hash
 
 
 Numerics = Literal["exact", "reassociate", "fast"]
