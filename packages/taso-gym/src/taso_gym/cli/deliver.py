@@ -32,12 +32,14 @@ class Wanted:
         timed: measure it against the file as given.
         force: write it whatever is found.
         settings: look for session settings that pay, too.
+        provider: to measure on, "cpu" or "cuda".
     """
 
     threads: int = 1
     timed: bool = True
     force: bool = False
     settings: bool = False
+    provider: str = "cpu"
 
 
 class _NotFaster(Exception):  # noqa: N818 - a reason to write nothing, not an error
@@ -61,14 +63,14 @@ def deliver(model: Path, output: Path, result: Result, wanted: Wanted) -> None:
     try:
         with replacing(output) as temporary:
             if result.applied:
-                onnx_io.save(result.graph, temporary)
+                onnx_io.save(result.graph, temporary, final=output)
             else:
                 onnx_io.copy(model, temporary)
-            ran = _compare(model, temporary, force=wanted.force) if result.applied else True
+            ran = _compare(model, temporary, result, force=wanted.force) if result.applied else True
             dims = bind_dims(result.original)
             if wanted.settings and ran:
-                settings = best_settings(temporary, threads=wanted.threads, dims=dims)
-            found = _timed(model, temporary, settings, wanted.threads, dims) if wanted.timed and ran else None
+                settings = best_settings(temporary, threads=wanted.threads, provider=wanted.provider, dims=dims)
+            found = _timed(model, temporary, settings, wanted, dims) if wanted.timed and ran else None
             if found and result.objective.is_time and not found.gain(RESULT) and not wanted.force:
                 raise _NotFaster
     except _NotFaster:
@@ -94,14 +96,14 @@ def _expect_fits(result: Result, *, force: bool) -> None:
         )
 
 
-def _compare(model: Path, result: Path, *, force: bool) -> bool:
+def _compare(model: Path, written: Path, result: Result, *, force: bool) -> bool:
     """Compare the file as given and the result, print how far they differ, and return whether they could be run.
 
     Raises:
         EquivalenceError: they differ or can't be compared, and nothing forces us.
     """
     try:
-        report = compare(model, result)
+        report = compare(model, written, rewritten=(result.original, result.graph))
     except EquivalenceError as error:  # onnxruntime can't run the model, for a custom operator perhaps
         if not force:
             raise EquivalenceError(f"{error}; nothing was written") from error
@@ -118,14 +120,17 @@ def _keep(model: Path, output: Path, reason: str) -> None:
     say(f"{output} is {model} unchanged: {reason}")
 
 
-def _timed(model: Path, result: Path, settings: SessionSettings, threads: int, dims: Mapping[str, int]) -> Measurement:
+def _timed(
+    model: Path, result: Path, settings: SessionSettings, wanted: Wanted, dims: Mapping[str, int]
+) -> Measurement:
     """Measure the file as given and the result side by side, at the sizes that were costed, and print both."""
     with progress_bar() as bar:
         task = bar.add_task("measuring", best="")
         found = measure(
             {ORIGINAL: model, RESULT: result},
             settings={RESULT: settings},
-            threads=threads,
+            threads=wanted.threads,
+            provider=wanted.provider,
             dims=dims,
             progress=lambda done, total: bar.update(task, best=f"round {done} of {total}"),
         )
