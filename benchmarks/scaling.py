@@ -153,8 +153,10 @@ def main() -> None:
     unit_ms = calibration_ms()
     print(f"calibration loop {unit_ms:.3f} ms, Python {sys.version.split()[0]}")
     report_chains(options.longest, options.steps, unit_ms)
-    report_run(options.network, options.run)  # first: what the clones leave free would hide growth
-    report_clones(options.network, options.clones)
+    if options.run:
+        report_run(options.network, options.run)  # first: what the clones leave free would hide growth
+    if options.clones:
+        report_clones(options.network, options.clones)
 
 
 if __name__ == "__main__":

@@ -256,7 +256,11 @@ def test_rules_come_from_a_file(tmp_path):
         ({"numerics": "loose"}, "expected numerics among exact, reassociate, fast, found 'loose'"),
         ({"render_mode": "human"}, "expected render_mode among None, ansi, svg, rgb_array, found 'human'"),
         ({"extra_views": ("onnx",)}, "expected extra_views among cost_changes, found 'onnx'"),
-        ({"max_steps": 0}, "expected max_steps of at least 1, found 0"),
+        ({"max_steps": 0}, "expected max_steps to be a whole number from 1 on, found 0"),
+        ({"max_steps": 1.5}, "expected max_steps to be a whole number from 1 on, found 1.5"),
+        ({"max_nodes": True}, "expected max_nodes to be a whole number from 1 on, found True"),
+        ({"invalid_penalty": float("nan")}, "expected a finite number as invalid_penalty, found nan"),
+        ({"model_kwargs": {"batch": 4}}, "expected no model_kwargs for a graph, found batch"),
         ({"cost": "guess"}, "expected a cost model among .*, found 'guess'"),
     ],
 )

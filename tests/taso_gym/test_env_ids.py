@@ -13,6 +13,7 @@ from gymnasium.utils.env_checker import check_env
 
 import taso_gym
 from taso_gym.builder import GraphBuilder
+from taso_gym.errors import OptionError
 from taso_gym.models import NETWORKS
 from taso_gym.observation import size_bytes
 from taso_gym.registration import generated_ids, recorded_ids
@@ -74,7 +75,7 @@ def test_bert_takes_a_mebibyte_and_a_quarter_with_counts():
     assert size_bytes(make("TasoGraph-BERT-v0", location_counts=True).observation_space) <= 2**18
 
 
-def test_ids_are_made_by_network_or_file(tmp_path):
+def test_ids_are_made_by_network_file_or_graph(tmp_path):
     assert taso_gym.make("SqueezeNet1.1", max_matches=8).spec.id == "TasoGraph-SqueezeNet1.1-v0"
     builder = GraphBuilder({"": 20})
     x = builder.input("x", TensorType("float", (2, 3)))
@@ -82,6 +83,9 @@ def test_ids_are_made_by_network_or_file(tmp_path):
     taso_gym.save(builder.build(), tmp_path / "tiny.onnx")
     env = taso_gym.make(str(tmp_path / "tiny.onnx"))
     assert env.spec.id == "TasoGraph-v0" and env.reset()[0]["node_mask"].sum() == 3
+    assert taso_gym.make(tiny_graph()).spec.id == "TasoGraph-v0"
+    with pytest.raises(OptionError, match=r"expected no model_kwargs for the file .*tiny.onnx, found batch"):
+        taso_gym.make(str(tmp_path / "tiny.onnx"), model_kwargs={"batch": 2})
 
 
 def test_public_names_are_there():

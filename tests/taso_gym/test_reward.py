@@ -96,7 +96,8 @@ def test_every_name_makes_a_reward(name):
         ("latency", {}, "expected a reward among runtime, .*, found 'latency'"),
         ("runtime", {"alpha": 1}, "expected no parameters for runtime, found 'alpha'"),
         ("measured", {"k": 1}, "among every, threads, provider, rounds, found 'k'"),
-        ("measured", {"every": 0}, "expected every of at least 1"),
+        ("measured", {"every": 0}, "expected every to be a whole number from 1 on, found 0"),
+        ("runtime_memory", {"beta": float("inf")}, "expected finite numbers as alpha and beta, found 0.8 and inf"),
     ],
 )
 def test_a_wrong_reward_is_named(name, parameters, message):

@@ -82,10 +82,10 @@ def test_attributes_of_each():
     assert env.action_masks().shape == (2, env.envs[0].layout.xfers + 1 + 20)
 
 
-@pytest.mark.parametrize("arguments", [{"autoreset_mode": "Disabled"}, {"num_envs": 0}])
+@pytest.mark.parametrize("arguments", [{"autoreset_mode": "Disabled"}, {"num_envs": 0}, {"num_envs": 1.5}])
 def test_a_wrong_argument_is_named(arguments):
     with pytest.raises(
-        OptionError, match=r"expected (an autoreset_mode among NextStep, SameStep|num_envs of at least 1)"
+        OptionError, match=r"expected (an autoreset_mode among NextStep, SameStep|num_envs to be a whole number)"
     ):
         TasoGraphVectorEnv(**arguments, **ARGUMENTS)
 

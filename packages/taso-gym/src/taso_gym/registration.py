@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
 
+from taso_gym.graph import Graph
 from taso_gym.models import NETWORKS
 from taso_gym.models.splits import SPLITS, names
 
@@ -65,15 +67,15 @@ def register_all() -> None:
             registry.register(name, ENTRY_POINT, vector_entry_point=VECTOR_ENTRY_POINT, kwargs=dict(arguments))
 
 
-def make(model: str, **arguments: Any) -> gym.Env[Any, Any]:
-    """Make the environment of a built-in network or of an ONNX file, by `gymnasium.make`.
+def make(model: str | Path | Graph, **arguments: Any) -> gym.Env[Any, Any]:
+    """Make the environment of a built-in network, of an ONNX file or of a graph, by `gymnasium.make`.
 
     Args:
-        model: name of a network (``BERT``) or path of a file.
+        model: name of a network (``BERT``), path of a file, or graph.
         arguments: of `taso_gym.env.TasoGraphEnv`, besides those of an id.
 
     Raises:
         OptionError: neither network nor file, or an argument outside its choices.
     """
-    name = env_id(model) if model in NETWORKS else "TasoGraph-v0"
+    name = env_id(str(model)) if not isinstance(model, Graph) and model in NETWORKS else "TasoGraph-v0"
     return gym.make(name, model=model, **arguments)

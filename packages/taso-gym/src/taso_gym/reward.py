@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from importlib import import_module
+from math import isfinite
 from typing import Any, Protocol
 
 from taso_gym.errors import OptionError
@@ -59,6 +60,8 @@ class RuntimeMemory:
     deterministic = True
 
     def __init__(self, alpha: float = 0.8, beta: float = 0.2) -> None:
+        if not (isfinite(alpha) and isfinite(beta)):
+            raise OptionError(f"expected finite numbers as alpha and beta, found {alpha!r} and {beta!r}")
         self.alpha, self.beta = float(alpha), float(beta)
         self._start_ps, self._start_bytes = 1, 1
 
@@ -73,17 +76,8 @@ class RuntimeMemory:
         return 100 * (self.alpha * time + self.beta * memory)
 
 
-class Terminal:
+class Terminal(Runtime):
     """The total improvement of run time in % at the end, and nothing before."""
-
-    deterministic = True
-
-    def __init__(self) -> None:
-        self._start = 1
-
-    def reset(self, state: RewriteState) -> None:
-        """Note RT[0]."""
-        self._start = max(state.cost.time_ps, 1)
 
     def step(self, previous: RewriteState, state: RewriteState, end: bool) -> float:  # noqa: ARG002
         """Return the total improvement if this is the last step."""
@@ -101,8 +95,8 @@ class Measured:
 
     def __init__(self, every: int = 5, threads: int = 1, provider: str = "cpu", rounds: int = 5) -> None:
         """Measure after every ``every`` steps; the rest as in `taso_gym.cost.measure.measure`."""
-        if every < 1:
-            raise OptionError(f"expected every of at least 1 step, found {every}")
+        if type(every) is not int or every < 1:
+            raise OptionError(f"expected every to be a whole number from 1 on, found {every!r}")
         self._every = every
         self._settings: dict[str, Any] = {"threads": threads, "provider": provider, "rounds": rounds}
         self._start: RewriteState | None = None

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
+import numpy as np
 from gymnasium import spaces
 
 from taso_gym.cost import CostModel
@@ -151,6 +152,8 @@ class TasoGraphEnv(GraphGame):
         _check_choices("render_mode", [render_mode], (None, *self.metadata["render_modes"]))
         _check_choices("extra_views", extra_views, EXTRA_VIEWS)
         _check_positive(max_steps=max_steps, max_locations=max_locations, max_matches=max_matches)
+        _check_positive(**{k: v for k, v in (("max_nodes", max_nodes), ("max_edges", max_edges)) if v is not None})
+        _check_finite(invalid_penalty=invalid_penalty)
         self.rules = rules if isinstance(rules, RuleSet) else RuleSet.load(rules, portable=portable, numerics=numerics)
         sizes = Sizes(max_locations, max_matches, max_nodes, max_edges, bool(location_counts), tuple(extra_views))
         chosen = [model] if model is not None else list(models or ())
@@ -171,7 +174,13 @@ def _check_choices(name: str, values: Sequence[object], choices: Sequence[object
             raise OptionError(f"expected {name} among {', '.join(map(str, choices))}, found {value!r}")
 
 
-def _check_positive(**counts: int) -> None:
+def _check_positive(**counts: Any) -> None:
     for name, count in counts.items():
-        if count < 1:
-            raise OptionError(f"expected {name} of at least 1, found {count!r}")
+        if not isinstance(count, int | np.integer) or isinstance(count, bool) or count < 1:
+            raise OptionError(f"expected {name} to be a whole number from 1 on, found {count!r}")
+
+
+def _check_finite(**numbers: Any) -> None:
+    for name, number in numbers.items():
+        if not isinstance(number, int | float | np.number) or not np.isfinite(number):
+            raise OptionError(f"expected a finite number as {name}, found {number!r}")

@@ -56,7 +56,7 @@ class Source:
         for kind, given, named in (("model", model, self.model), ("rules", rules, self.rules)):
             if given is None and not named:
                 raise ReplayError(f"expected the {kind}, found a replay of {kind} made in Python: pass {kind}=…")
-        _, graph = load_model(self.model if model is None else model, self.model_kwargs)
+        _, graph = load_model(self.model, self.model_kwargs) if model is None else load_model(model, {})
         chosen = self.rules if rules is None else rules
         if not isinstance(chosen, RuleSet):
             chosen = RuleSet.load(chosen, portable=self.portable, numerics=self.numerics)
@@ -69,16 +69,19 @@ def load_model(model: Model, arguments: Mapping[str, Any]) -> tuple[str, Graph]:
 
     Args:
         model: name of a network, path of an ONNX file, or a graph.
-        arguments: of the network; a file and a graph don't use them.
+        arguments: of the network; a file and a graph have none.
 
     Raises:
-        OptionError: no such network or file.
+        OptionError: no such network or file, or arguments that it doesn't take.
         ModelError: the file can't be read.
     """
+    if not isinstance(model, Graph) and (model in models.NETWORKS or is_generated(model)):
+        return str(model), models.build(str(model), **arguments)
+    if arguments and (isinstance(model, Graph) or Path(model).exists()):
+        kind = "a graph" if isinstance(model, Graph) else f"the file {model}"
+        raise OptionError(f"expected no model_kwargs for {kind}, found {', '.join(arguments)}")
     if isinstance(model, Graph):
         return "", model
-    if model in models.NETWORKS or is_generated(model):
-        return str(model), models.build(str(model), **arguments)
     if Path(model).suffix == ".onnx" or Path(model).exists():
         return str(model), onnx_io.load(model)
     near = get_close_matches(str(model), models.NETWORKS, 1)

@@ -25,7 +25,7 @@ OPERATOR_NUMBERS = {key: i + 2 for i, key in enumerate(sorted(OPERATORS))}
 
 FAMILIES: dict[str, str] = {
     "input": "",
-    "arithmetic": "Add Sub Mul Div Pow Neg Min Max And Or Not Equal Less Greater Where",
+    "arithmetic": "Add Sub Mul Div Pow Neg Min Max And Or Not Equal IsNaN Less Greater Where",
     "unary": "Sqrt Exp Log Erf Abs Reciprocal Floor Ceil Sign Sin Cos Cast",
     "activation": (
         "Relu LeakyRelu PRelu Sigmoid Tanh Gelu Clip HardSigmoid HardSwish Mish Elu Selu Softplus "

@@ -52,8 +52,8 @@ class TasoGraphVectorEnv(VectorEnv[Observation, Array, Array]):
         mode = autoreset_mode.value if isinstance(autoreset_mode, AutoresetMode) else autoreset_mode
         if mode not in modes:
             raise OptionError(f"expected an autoreset_mode among {', '.join(modes)}, found {mode}")
-        if num_envs < 1:
-            raise OptionError(f"expected num_envs of at least 1, found {num_envs}")
+        if type(num_envs) is not int or num_envs < 1:
+            raise OptionError(f"expected num_envs to be a whole number from 1 on, found {num_envs!r}")
         if max_episode_steps is not None:
             arguments["max_steps"] = max_episode_steps
         self.num_envs, self.render_mode = num_envs, render_mode
