@@ -27,7 +27,7 @@ from support.table import write_table
 
 from taso_gym.atomic import write_text
 from taso_gym.cost.measure import Runner, measure
-from taso_gym.cost.sessions import cpu_name
+from taso_gym.cost.sessions import cpu_name, gpu_name
 from taso_gym.errors import CostError, TasoError
 
 HERE = Path(__file__).parent
@@ -44,9 +44,11 @@ LONGEST_S = 900
 def optimised(network: Network, batch: int, settings: argparse.Namespace) -> tuple[Path, dict[str, Any]]:
     """Return the file that `taso-gym optimize` makes of a network, and how it went; done once."""
     source = file_of(network, batch, settings.folder)
-    target, log = (source.with_suffix(suffix) for suffix in (".fast.onnx", ".optimise.json"))
+    kind = "" if settings.provider == "cpu" else f".{settings.provider}"
+    target, log = (source.with_suffix(f"{kind}{suffix}") for suffix in (".fast.onnx", ".optimise.json"))
     if not log.exists():
-        command = [sys.executable, "-m", "taso_gym", "optimize", source, "-o", target, "--cost", "onnxruntime"]
+        cost = "onnxruntime:cuda" if settings.provider == "cuda" else "onnxruntime"
+        command = [sys.executable, "-m", "taso_gym", "optimize", source, "-o", target, "--cost", cost]
         command += ["--search", settings.search, "--budget", settings.budget, "--numerics", settings.numerics]
         command += ["--rules", settings.rules, *settings.options.split()]
         began = time.monotonic()
@@ -100,7 +102,7 @@ def measured(models: Mapping[str, Any], settings: argparse.Namespace) -> tuple[A
     models, failed = dict(models), dict[str, str]()
     while True:
         try:
-            options = {"threads": settings.threads, "sessions": settings.sessions, "rounds": settings.rounds}
+            options = {name: getattr(settings, name) for name in ("threads", "sessions", "rounds", "provider")}
             return measure(models, timeout_s=LONGEST_S, **options), failed
         except CostError as error:
             name = next((n for n in models if f"expected {n} to" in str(error) and n not in (GIVEN, OURS)), None)
@@ -119,6 +121,7 @@ def row_of(network: Network, batch: int, settings: argparse.Namespace) -> dict[s
     models = {GIVEN: source, **({} if unchanged else {OURS: fast}), **found}
     speedups: dict[str, list[float]] = {OURS: [1.0, 1.0, 1.0]} if unchanged else {}
     row: dict[str, Any] = {"network": network.name, "batch": batch, "threads": settings.threads}
+    row["provider"] = settings.provider
     if len(models) > 1:
         times, failed = measured(models, settings)
         speedups |= {n: [round(x, 4) for x in times.speedup(n)] for n in times.rounds if n != GIVEN}
@@ -127,17 +130,19 @@ def row_of(network: Network, batch: int, settings: argparse.Namespace) -> dict[s
     import onnxruntime
 
     row |= {"unchanged": unchanged, "speedups": speedups, "missing": missing, "optimise": how}
-    row |= {"sessions": settings.sessions, "rounds": settings.rounds, "machine": cpu_name()}
+    machine = cpu_name() if settings.provider == "cpu" else gpu_name()
+    row |= {"sessions": settings.sessions, "rounds": settings.rounds, "machine": machine}
     return {**row, "onnxruntime": onnxruntime.__version__, "date": time.strftime("%Y-%m-%d")}
 
 
-def main() -> None:
-    settings = options()
+def main(arguments: list[str] | None = None) -> None:
+    settings = options(arguments)
     settings.rows.mkdir(parents=True, exist_ok=True)
     chosen = [n for n in networks() if not settings.networks or n.name in settings.networks]
     for network in chosen:
         for batch in (b for b in network.batches if b in settings.batch):
-            path = settings.rows / f"{network.name}-b{batch}-t{settings.threads}.json"
+            where = f"t{settings.threads}" if settings.provider == "cpu" else settings.provider
+            path = settings.rows / f"{network.name}-b{batch}-{where}.json"
             try:
                 if settings.phase == "optimise":
                     print(network.name, batch, optimised(network, batch, settings)[1]["said"][-1], flush=True)
@@ -151,11 +156,12 @@ def main() -> None:
         write_table(settings.rows)
 
 
-def options() -> argparse.Namespace:
+def options(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("networks", nargs="*", metavar="network", help="names of networks.toml; default: all")
     parser.add_argument("--batch", type=int, nargs="*", default=[1], help="1, 8 or both")
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--provider", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--budget", default="300s", help="time for the search of a network")
     parser.add_argument("--search", default="taso")
     parser.add_argument("--numerics", default="reassociate")
@@ -168,7 +174,7 @@ def options() -> argparse.Namespace:
     parser.add_argument("--rows", type=Path, default=HERE / "rows")
     parser.add_argument("--phase", choices=("all", "optimise", "measure", "table"), default="all")
     parser.add_argument("--again", action="store_true", help="measure rows anew that are there")
-    return parser.parse_args()
+    return parser.parse_args(arguments)
 
 
 if __name__ == "__main__":

@@ -28,7 +28,8 @@ def main() -> None:
 
 def serve(settings: Mapping[str, Any], requests: Iterator[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
     run = (openvino if settings["model"].endswith(".onnx") else compiled)(settings)
-    clock = time.process_time_ns if settings["threads"] == 1 else time.perf_counter_ns
+    cpu = settings["threads"] == 1 and settings["provider"] == "CPUExecutionProvider"
+    clock = time.process_time_ns if cpu else time.perf_counter_ns
     yield {"ready": True}
     for request in requests:
         times: list[int] = []
@@ -66,11 +67,17 @@ def compiled(settings: Mapping[str, Any]) -> Callable[[], Any]:
     network = next(n for n in networks() if n.name == name)
     torch.set_num_threads(settings["threads"])
     inductor.freezing = True
-    module, values = torch.compile(module_of(network)), example_of(network, int(batch))
+    cuda = settings["provider"] == "CUDAExecutionProvider"
+    device = torch.device("cuda" if cuda else "cpu")
+    module = torch.compile(module_of(network).to(device))
+    values = [value.to(device) for value in example_of(network, int(batch))]
 
     def run() -> Any:
         with torch.inference_mode():
-            return module(*values)
+            found = module(*values)
+        if cuda:
+            torch.cuda.synchronize()
+        return found
 
     return run
 

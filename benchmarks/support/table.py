@@ -21,20 +21,19 @@ def write_table(rows: Path) -> None:
 
 def tables(rows: Path) -> str:
     """Return one table for each number of threads and batch size that was measured."""
-    parts: dict[tuple[int, int], list[dict[str, Any]]] = defaultdict(list)
+    parts: dict[tuple[str, int, int], list[dict[str, Any]]] = defaultdict(list)
     for path in sorted(rows.glob("*.json")):
         row = json.loads(path.read_text(encoding="utf-8"))
-        parts[row["threads"], row["batch"]].append(row)
-    return "".join(_table(threads, batch, found) for (threads, batch), found in sorted(parts.items()))
+        parts[row.get("provider", "cpu"), row["threads"], row["batch"]].append(row)
+    return "".join(_table(*setting, found) for setting, found in sorted(parts.items()))
 
 
-def _table(threads: int, batch: int, rows: Sequence[Mapping[str, Any]]) -> str:
+def _table(provider: str, threads: int, batch: int, rows: Sequence[Mapping[str, Any]]) -> str:
     order = {n.name: i for i, n in enumerate(networks())}
     goals = {n.name: dict(zip(n.batches, n.goal, strict=False)) for n in networks()}
     listed = [n for n in networks() if batch in n.batches]
-    lines = [
-        f"\n#### Batch {batch}, {threads} thread{'s' if threads > 1 else ''}: {len(rows)} of {len(listed)} networks\n"
-    ]
+    where = f"{threads} thread{'s' if threads > 1 else ''}" if provider == "cpu" else provider
+    lines = [f"\n#### Batch {batch}, {where}: {len(rows)} of {len(listed)} networks\n"]
     lines += [f"| network | ms | goal | {' | '.join(COLUMNS)} | optimised in |", "| --- " * (len(COLUMNS) + 4) + "|"]
     for row in sorted(rows, key=lambda row: order[row["network"]]):
         goal = goals[row["network"]].get(batch)

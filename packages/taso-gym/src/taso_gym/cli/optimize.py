@@ -107,7 +107,8 @@ def optimize(
     say(headline(result, cost))
     if result.applied:
         console.print(summary(result))
-    deliver(model, output, result, Wanted(threads, not no_measure, force, session_settings))
+    provider = "cuda" if cost.startswith(("onnxruntime:cuda", "cupy")) else "cpu"
+    deliver(model, output, result, Wanted(threads, not no_measure, force, session_settings, provider))
 
 
 def _read(model: Path, dims: dict[str, int], opset: int | None, strict: bool) -> Graph:
