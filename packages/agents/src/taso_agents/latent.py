@@ -62,6 +62,11 @@ class Follower:
         self._latent = torch.zeros(1, model.settings.latent)
         self._counts = torch.zeros(1, model.xfers, dtype=torch.long)
 
+    @property
+    def now(self) -> tuple[Tensor, Tensor, Memory]:
+        """Latent (1, Z), numbers of locations (1, N) and memory (1, H) at the present state."""
+        return self._latent, self._counts, self._memory
+
     def begin(self, observation: Arrays) -> Arrays:
         """Return how an episode's first observation looks, with an empty memory."""
         self._memory = self.model.initial_memory(1)
