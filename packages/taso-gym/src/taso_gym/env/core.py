@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import isfinite
+from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, ClassVar
 
-import numpy as np
 from gymnasium import spaces
 
 from taso_gym.cost import CostModel
@@ -176,11 +177,11 @@ def _check_choices(name: str, values: Sequence[object], choices: Sequence[object
 
 def _check_positive(**counts: Any) -> None:
     for name, count in counts.items():
-        if not isinstance(count, int | np.integer) or isinstance(count, bool) or count < 1:
+        if not isinstance(count, Integral) or isinstance(count, bool) or count < 1:
             raise OptionError(f"expected {name} to be a whole number from 1 on, found {count!r}")
 
 
 def _check_finite(**numbers: Any) -> None:
     for name, number in numbers.items():
-        if not isinstance(number, int | float | np.number) or not np.isfinite(number):
+        if not isinstance(number, Real) or not isfinite(number):
             raise OptionError(f"expected a finite number as {name}, found {number!r}")
