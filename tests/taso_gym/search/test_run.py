@@ -7,10 +7,12 @@ import signal
 import pytest
 
 from taso_gym import cost, models
+from taso_gym.builder import GraphBuilder
 from taso_gym.errors import MissingPackageError, OptionError
 from taso_gym.rules.ruleset import RuleSet
 from taso_gym.rules.state import RewriteState, check
 from taso_gym.search import SEARCHES, Budget, run, searcher
+from taso_gym.tensor import TensorType
 
 OWN = [name for name in SEARCHES if name != "policy"]
 
@@ -33,6 +35,18 @@ def test_finds_a_cheaper_graph_and_the_way_to_it(start, name):
     assert found.state.cost.time_ps < start.cost.time_ps
     assert applied(start, found.path).hash == found.state.hash
     check(found.state)
+
+
+@pytest.mark.parametrize("name", ["greedy", "taso"])
+def test_what_costs_nothing_goes_for_the_sake_of_what_it_hides(name):
+    builder = GraphBuilder({"": 20})
+    x = builder.input("x", TensorType("float", (2, 6)))
+    for shape in ((3, 4), (12,), (2, 6)):
+        x = builder.add("Reshape", x, shape=shape)
+    builder.output("y", builder.add("Relu", x))
+    begin = RewriteState(builder.build(), RuleSet.load("default"), cost.load("roofline"))
+    found = run(begin, name, Budget(steps=200))
+    assert [node.sig.op.key for _, node in found.state.graph.operators()] == ["Relu"]
 
 
 @pytest.mark.parametrize("name", OWN)

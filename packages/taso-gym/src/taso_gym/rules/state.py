@@ -11,7 +11,7 @@ from taso_gym.errors import MatchError
 from taso_gym.graph import HASH_MODULUS, SINK, Graph
 from taso_gym.graph import check as check_graph
 from taso_gym.rules.compiled import compiled
-from taso_gym.rules.limits import Limits, fitting, growth, size_of
+from taso_gym.rules.limits import Limits, Size, fitting, growth, size_of
 from taso_gym.rules.matching import Entry, Matches
 from taso_gym.rules.rewrite import Edit, Match, Rewriting, rewrite
 from taso_gym.rules.ruleset import RuleSet
@@ -121,6 +121,19 @@ class RewriteState:
         rewriting = rewrite(self.graph, entry.site)
         return self._change(entry, rewriting, rewriting.finish())
 
+    @property
+    def size(self) -> Size:
+        """Operators that aren't constant, and their inputs that aren't."""
+        return self._size
+
+    def growth(self, match: Match) -> Size:
+        """Return by how much a legal match changes the size.
+
+        Raises:
+            MatchError: the match isn't legal here.
+        """
+        return growth(self.graph, self._entry(match), self._all.compiled)
+
     def child_hash(self, match: Match) -> int:
         """Return the hash of the graph after a legal match, without making it.
 
@@ -159,6 +172,10 @@ class RewriteState:
         size = size_of(child)
         assert nodes is None or size.nodes <= nodes, f"{match}: too many nodes"
         assert edges is None or size.edges <= edges, f"{match}: too many edges"
+
+    def __repr__(self) -> str:
+        matches = sum(map(len, self.matches))
+        return f"<RewriteState: {len(self.graph)} operators, {matches} matches of {len(self.rules)} rules, {self.cost}>"
 
     def __copy__(self) -> RewriteState:
         return self

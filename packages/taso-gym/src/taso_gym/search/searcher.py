@@ -30,7 +30,9 @@ class Searcher(ABC):
         explored: rewrites applied or weighed so far; the unit of step budgets.
         exhausted: nothing is left to do.
         best: index in the tree of the state with the least value.
-        best_value: its value: by default the cost in picoseconds, see `taso_gym.cost.objective`.
+        best_value: its value: by default the cost in picoseconds and one more for each operator, see
+            `taso_gym.cost.objective`; so of equally fast graphs the smaller one is better, and what is only in the way
+            of other rules (a reshape of a reshape) goes.
     """
 
     def __init__(self, start: RewriteState, rng: np.random.Generator, objective: Objective | None = None) -> None:
@@ -47,19 +49,19 @@ class Searcher(ABC):
 
     def value(self, state: RewriteState) -> int:
         """Return what is lowered, of a state."""
-        return self._value(state.graph, state.cost, state.cost_model)
+        return self._value(state.graph, state.cost, state.cost_model, state.size.nodes)
 
     def change(self, state: RewriteState, match: Match) -> int:
         """Return by how much a legal match changes the value of a state."""
         delta = state.delta(match)
         if self._objective.is_time:
-            return delta.time_ps
+            return delta.time_ps + state.growth(match).nodes
         graph = state.graph if self._objective.of_sums else state.child_graph(match)
-        return self._value(graph, state.cost + delta, state.cost_model) - self.value(state)
+        return self._value(graph, state.cost + delta, state.cost_model, 0) - self.value(state)
 
-    def _value(self, graph: Graph, cost: Cost, model: CostModel | None) -> int:
+    def _value(self, graph: Graph, cost: Cost, model: CostModel | None, nodes: int) -> int:
         if self._objective.is_time:
-            return cost.time_ps
+            return cost.time_ps + nodes
         return self._objective.value(quantities(graph, cost, model, self._objective.needs), self._at_start)
 
     def finish(self) -> None:  # noqa: B027 - most searches have nothing left to take
