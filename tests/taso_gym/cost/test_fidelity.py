@@ -68,6 +68,25 @@ def convolutions_with_everything_after(b: GraphBuilder) -> int:
 
 
 @graph
+def convolution_scaled_and_shifted(b: GraphBuilder) -> int:
+    x = norm(b, conv(b, image(b), 32, 3))
+    x = b.add("Mul", x, weight(b, "scale", 32, 1, 1))
+    return conv(b, b.add("Relu", b.add("Add", x, weight(b, "shift", 32, 1, 1))), 32)
+
+
+@graph
+def normalised_branch_added(b: GraphBuilder) -> int:
+    x = b.add("Relu", conv(b, image(b), 32))
+    return conv(b, b.add("Relu", b.add("Add", norm(b, x), norm(b, conv(b, x, 32)))), 32)
+
+
+@graph
+def normalised_branch_added_last(b: GraphBuilder) -> int:
+    x = b.add("Relu", conv(b, image(b), 32))
+    return conv(b, b.add("Relu", b.add("Add", norm(b, conv(b, x, 32)), norm(b, x))), 32)
+
+
+@graph
 def two_convolutions_added(b: GraphBuilder) -> int:
     x = b.add("Relu", conv(b, image(b), 32))
     return b.add("Relu", b.add("Add", conv(b, x, 32), conv(b, x, 32)))

@@ -116,6 +116,14 @@ def test_two_processes_agree(cache: Path) -> None:
     assert first == second != ""
 
 
+def test_kernels_that_branch_on_the_sign_are_measured_on_either(cache: Path) -> None:
+    """PRelu's takes ten times as long where signs can't be foreseen as on positive values; Max has no branches."""
+    found, t = OnnxRuntimeCost(cache=cache), TensorType("float", (1, 64, 56, 56))
+    slope = TensorType("float", (64, 1, 1), const=True)
+    prelu, largest = (found.node(signature(OPERATORS["", op], {}, [t, u])) for op, u in (("PRelu", slope), ("Max", t)))
+    assert prelu.time_ps > 3 * largest.time_ps
+
+
 def test_a_cache_with_nonsense_in_it_is_one_line(cache: Path) -> None:
     found = OnnxRuntimeCost(cache=cache)
     found.graph(mlp())

@@ -32,13 +32,15 @@ ADD = frozenset({"Add"})
 CONSTANT, SAME_SHAPE, SAME_MATRIX = "constant", "same shape", "same shape, two axes"
 CHAINS = {
     "Conv": (
-        (Step(frozenset({"BatchNormalization", "Mul"}), CONSTANT),),
-        (Step(ADD, CONSTANT), Step(ADD, SAME_SHAPE)),
+        (Step(frozenset({"BatchNormalization"}), CONSTANT),),
+        (Step(frozenset({"Mul"}), CONSTANT),),
+        (Step(ADD, CONSTANT),),
+        (Step(ADD, SAME_SHAPE),),
         (Step(ACTIVATIONS),),
     ),
     "MatMul": ((Step(SCALES, CONSTANT),), (Step(ADD, CONSTANT), Step(ADD, SAME_MATRIX)), (Step(ACTIVATIONS | GELUS),)),
     "Gemm": ((Step(ACTIVATIONS),),),
-    "BatchNormalization": ((Step(ACTIVATIONS),),),
+    "BatchNormalization": ((Step(ADD, SAME_SHAPE),), (Step(ACTIVATIONS),)),
 }
 """Anchor -> what follows it: alternatives in each place, all optional, every one the only reader of the one before."""
 
@@ -52,6 +54,9 @@ PREFIXES = {
     "Gelu": (Step(ADD, CONSTANT),),
 }
 """Anchor -> operators that may stand before it, whose only reader it is."""
+
+ADDING = frozenset({"Conv", "BatchNormalization"})
+"""Anchors whose kernels add another image: a BatchNormalization on blocks runs as a depthwise convolution."""
 
 LONGEST = max(len(places) for places in CHAINS.values())
 FOLLOWERS = frozenset[str]().union(*(step.ops for places in CHAINS.values() for place in places for step in place))
@@ -141,15 +146,15 @@ def _upstream(graph: View, node_id: int) -> Iterator[int]:
 
 
 def _taken(graph: View, anchor: int, reader: int, value: int, step: Step) -> bool:
-    """Whether an addition of two convolutions belongs to the other one: it goes to the first operand's."""
+    """Whether an addition of two anchors' values belongs to the other one: it goes to the first operand's."""
     if step.operand in (None, CONSTANT) or graph.nodes[reader].inputs[0] == value:
         return False
-    other = graph.nodes[reader].inputs[0]
+    other, key = graph.nodes[reader].inputs[0], graph.nodes[anchor].sig.op.key
     for _ in range(LONGEST):
         if other is None or other in graph.leaves or only_reader(graph, other) is None:
             return False
         node = graph.nodes[producer_of(other)]
-        if node.sig.op.key == graph.nodes[anchor].sig.op.key:
+        if node.sig.op.key == key or (key in ADDING and node.sig.op.key in ADDING):
             return True
         if node.sig.op.key not in ("BatchNormalization", "Mul", "Add"):
             return False

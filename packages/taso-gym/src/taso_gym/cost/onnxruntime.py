@@ -34,6 +34,8 @@ from taso_gym.onnx_io import to_model
 from taso_gym.signature import Signature
 from taso_gym.tensor import TensorType
 
+METHOD = 2
+"""How costs are measured; what an earlier version of the package put into a cache isn't taken for the same."""
 FAILED_PS = NEVER_PS
 """Cost of an operator that doesn't run."""
 
@@ -181,7 +183,7 @@ class OnnxRuntimeCost(RegionalCost):
         return Layouts(known["channels"])
 
     def _recall(self, name: str) -> dict[str, Any] | None:
-        text = self._cache.get(f"{self._runtime.key}|{name}")
+        text = self._cache.get(self._key(name))
         if text is None:
             return None
         try:
@@ -192,4 +194,7 @@ class OnnxRuntimeCost(RegionalCost):
             ) from error
 
     def _remember(self, name: str, value: dict[str, Any]) -> dict[str, Any]:
-        return json.loads(self._cache.put(f"{self._runtime.key}|{name}", json.dumps(value)))
+        return json.loads(self._cache.put(self._key(name), json.dumps(value)))
+
+    def _key(self, name: str) -> str:
+        return f"{self._runtime.key}|method {METHOD}|{name}"

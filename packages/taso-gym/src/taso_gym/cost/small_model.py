@@ -35,17 +35,29 @@ MOST_ROWS = 16384
 COPIES = 4
 """How often a value is in memory: as an array, in the model, serialised, and in the session."""
 DIVISIONS = frozenset({"Div", "Mod"})
+POSITIVE = frozenset({"Sqrt", "Log", "Pow", "BatchNormalization", "Acosh", "Acos", "Asin", "Atanh"})
+"""Operators that make NaN of negative values, which some kernels are slow at."""
 
 
-def draw(t: TensorType, rng: np.random.Generator, ones: bool = False) -> NDArray[Any]:
-    """Return a value of a type: floats in [0.1, 1), the root and the logarithm of which exist; else zeros (or ones)."""
+def draw(t: TensorType, rng: np.random.Generator, ones: bool = False, positive: bool = False) -> NDArray[Any]:
+    """Return a value of a type.
+
+    Floats of magnitude 0.1 to 1 and either sign, or positive ones; either truth value; else zeros (or ones), which are
+    indices that exist. A kernel that branches on the sign, such as PRelu's, takes ten times as long where it can't be
+    foreseen.
+    """
     shape = sizes_of(t)
     if t.dtype == "string":
         return np.full(shape, "a", object)
     dtype = numpy_dtype(t.dtype)
-    if t.dtype not in FLOATS:
+    if t.dtype not in FLOATS and t.dtype != "bool":
         return np.full(shape, int(ones), dtype)
-    block = rng.uniform(0.1, 1.0, min(math.prod(shape), 1 << 16))
+    size = min(math.prod(shape), 1 << 16)
+    if t.dtype == "bool":
+        return np.resize(rng.integers(0, 2, size), shape).astype(bool)
+    block = rng.uniform(0.1, 1.0, size)
+    if not positive:
+        block *= rng.choice([-1.0, 1.0], size)
     return np.resize(block, shape).astype(dtype)  # repeats the block: drawing all of a large weight takes seconds
 
 
@@ -118,19 +130,21 @@ class SmallModel:
         if operand.kind == "node":
             return f"value-{operand.place}-{operand.output}"
         name, divisor = f"node-{place[0]}-{place[1]}", sig.op.name in DIVISIONS
+        positive = sig.op.name in POSITIVE
         if operand.kind == "constant" and (sig.op.name not in TABLES or place[1] > 0):
-            value = draw(t, self._rng, divisor)
+            value = draw(t, self._rng, divisor, positive)
             return self._weight(name, value if operand.value is None else np.full_like(value, operand.value))
         if operand.kind == "constant":
             rows, *rest = sizes_of(t)
-            return self._input(name, t._replace(shape=(min(rows, MOST_ROWS), *rest)), divisor)
+            return self._input(name, t._replace(shape=(min(rows, MOST_ROWS), *rest)), divisor, positive)
         if operand.place not in self._names:
             layout = region.inputs[operand.place]
             alone = len(region.nodes) == 1 or t.dtype not in FLOATS
             if layout == BLOCKED:
                 self._names[operand.place] = self._enter_blocked(operand.place, t)
             else:
-                self._names[operand.place] = self._input(name, t, divisor) if alone else self._enter(operand.place, t)
+                made = self._input(name, t, divisor, positive) if alone else self._enter(operand.place, t, positive)
+                self._names[operand.place] = made
             if layout == PLAIN:
                 self.converted_before.add(self._names[operand.place])
         return self._names[operand.place]
@@ -139,15 +153,16 @@ class SmallModel:
         self._weights.append(numpy_helper.from_array(value, name))
         return name
 
-    def _input(self, name: str, t: TensorType, ones: bool = False) -> str:
+    def _input(self, name: str, t: TensorType, ones: bool = False, positive: bool = False) -> str:
         self._inputs.append(helper.make_tensor_value_info(name, dtype_code(t.dtype), sizes_of(t)))
-        self.feeds[name] = draw(t, self._rng, ones)
+        self.feeds[name] = draw(t, self._rng, ones, positive)
         return name
 
-    def _enter(self, place: int, t: TensorType) -> str:
+    def _enter(self, place: int, t: TensorType, positive: bool) -> str:
         """Return a value that an operator makes: some fusions look for one before them."""
         name = f"{STAND_IN}-before-{place}"
-        self._nodes.append(helper.make_node("Abs", [self._input(f"{name}-input", t)], [name], f"{name}-operator"))
+        operator = "Abs" if positive else "Neg"
+        self._nodes.append(helper.make_node(operator, [self._input(f"{name}-input", t)], [name], f"{name}-operator"))
         return name
 
     def _enter_blocked(self, place: int, t: TensorType) -> str:
