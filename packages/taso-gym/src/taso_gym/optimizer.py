@@ -14,6 +14,7 @@ from taso_gym.cost.objective import Objective, quantities
 from taso_gym.cost.recorded import RecordedCost
 from taso_gym.cost_model import Cost, CostModel
 from taso_gym.equivalence import Report, validate
+from taso_gym.equivalence.walk import SiteChecks, WalkChecker
 from taso_gym.graph import Graph
 from taso_gym.rules.rule import Numerics
 from taso_gym.rules.ruleset import RuleSet
@@ -46,6 +47,7 @@ class Result:
         search: how the search ended.
         objective: what was lowered.
         quantities: of `taso_gym.cost.objective.QUANTITIES` before and after.
+        sites: what the rewritten sites give, each computed alone in float64.
         share_recorded: part of the result that a recorded cost model has in its table, from 0 to 1; else None.
     """
 
@@ -57,6 +59,7 @@ class Result:
     search: SearchResult
     objective: Objective
     quantities: Mapping[str, tuple[int, int]]
+    sites: SiteChecks
     share_recorded: float | None = None
 
     @property
@@ -111,7 +114,8 @@ def optimize(
         **options: handed to the search (``alpha=1.0``, ``width=16``).
 
     Raises:
-        TasoError: the model, the rules or an option are not what they have to be.
+        TasoError: the model, the rules or an option are not what they have to be, or a rewritten site computes
+            something else.
     """
     graph = model if isinstance(model, Graph) else onnx_io.load(model)
     if dims:
@@ -124,18 +128,25 @@ def optimize(
     goal = objective if isinstance(objective, Objective) else Objective.parse(objective)
     kept = {"on_progress": on_progress, "checkpoint": checkpoint, "objective": goal}
     found = run(start, search, spend, seed, **kept, **options)
-    applied = tuple(replayed(start, found.path))
+    checker = WalkChecker()
+    applied = tuple(replayed(start, found.path, checker))
     ends = [quantities(state.graph, state.cost, judge) for state in (start, found.state)]
     both = {name: (ends[0][name], ends[1][name]) for name in ends[0]}
     share = judge.share_recorded(found.state.graph) if isinstance(judge, RecordedCost) else None
-    return Result(graph, found.state.graph, start.cost, found.state.cost, applied, found, goal, both, share)
+    costed = (start.cost, found.state.cost)
+    return Result(graph, found.state.graph, *costed, applied, found, goal, both, checker.result(), share)
 
 
-def replayed(state: RewriteState, path: tuple[Match, ...]) -> list[AppliedRule]:
-    """Apply matches one after the other and say for each what it did and where."""
+def replayed(state: RewriteState, path: tuple[Match, ...], checker: WalkChecker) -> list[AppliedRule]:
+    """Apply matches one after the other, check each site, and say for each what it did and where.
+
+    Raises:
+        EquivalenceError: a site computes something else.
+    """
     applied: list[AppliedRule] = []
     for match in path:
         child = state.apply(match)
+        checker.check(state, match, child.graph)
         change_ms = (child.cost.time_ps - state.cost.time_ps) / 1e9
         site = tuple(name_of(state.graph, node_id) for node_id in match.nodes)
         applied.append(AppliedRule(state.rules[match.rule].name, site, change_ms))

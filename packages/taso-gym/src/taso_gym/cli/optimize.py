@@ -107,6 +107,7 @@ def optimize(
     say(headline(result, cost))
     if result.applied:
         console.print(summary(result))
+        say(str(result.sites))
     provider = "cuda" if cost.startswith(("onnxruntime:cuda", "cupy")) else "cpu"
     deliver(model, output, result, Wanted(threads, not no_measure, force, session_settings, provider))
 

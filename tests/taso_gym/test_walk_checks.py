@@ -1,0 +1,59 @@
+"""Rewrites are checked one site at a time."""
+
+import pytest
+
+from taso_gym import cost, models
+from taso_gym.equivalence import walk
+from taso_gym.equivalence.report import Report
+from taso_gym.equivalence.walk import SiteChecks, WalkChecker
+from taso_gym.errors import EquivalenceError
+from taso_gym.optimizer import optimize
+from taso_gym.rules.notation import parse_rules
+from taso_gym.rules.ruleset import RuleSet
+from taso_gym.rules.state import RewriteState
+from taso_gym.search import Budget
+
+BERT = {"layers": 2, "hidden": 48, "heads": 4, "sequence": 16}
+
+
+def test_optimize_checks_every_site_it_rewrote():
+    result = optimize(models.build("BERT", **BERT), "greedy", budget=Budget(steps=2000))
+    assert result.sites.applied == len(result.applied) > 0
+    assert result.sites.computed == result.sites.applied
+    assert result.sites.error < 1e-6
+    assert not result.sites.unknown
+
+
+def test_equal_sites_are_computed_once(monkeypatch: pytest.MonkeyPatch):
+    calls: list[int] = []
+    genuine = walk.check_site
+
+    def counted(*args: object, **kwargs: object) -> Report:
+        calls.append(1)
+        return genuine(*args, **kwargs)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(walk, "check_site", counted)
+    state = RewriteState(models.build("BERT", **BERT), RuleSet.load("default"), cost.load("roofline"))
+    rule = state.rules.index("layer-norm-of-sum")
+    checker = WalkChecker()
+    for match in state.matches[rule]:
+        checker.check(state, match, state.child_graph(match))
+    assert checker.result().computed == len(state.matches[rule]) > len(calls)
+
+
+def test_a_site_that_computes_something_else_is_refused():
+    false = parse_rules("swapped: LayerNormalization(Add(x, y), g, b, **k) => LayerNormalization(Sub(x, y), g, b, **k)")
+    state = RewriteState(models.build("BERT", **BERT), RuleSet(false), cost.load("roofline"))
+    match = state.matches[0][0]
+    with pytest.raises(EquivalenceError, match="expected swapped to change nothing, found at one of its sites"):
+        WalkChecker().check(state, match, state.child_graph(match))
+
+
+def test_too_much_work_is_said(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(walk, "MAX_FLOPS", 0)
+    state = RewriteState(models.build("BERT", **BERT), RuleSet.load("default"), cost.load("roofline"))
+    match = state.matches[state.rules.index("layer-norm-of-sum")][0]
+    checker = WalkChecker()
+    checker.check(state, match, state.child_graph(match))
+    assert checker.result() == SiteChecks(1, 0, 0.0, ("layer-norm-of-sum",))
+    assert "not computed: layer-norm-of-sum" in str(checker.result())
