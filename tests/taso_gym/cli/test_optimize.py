@@ -11,6 +11,7 @@ import onnxruntime
 import pytest
 import torch
 from command_line import run
+from model_texts import parsed
 from onnx import TensorProto, helper, numpy_helper
 from torch import nn
 
@@ -262,3 +263,15 @@ def test_session_settings_go_beside_the_model(exported, tmp_path, monkeypatch, c
     assert run("optimize", exported, "-o", out, "--search", "greedy", "--session-settings") == 0
     assert json.loads((tmp_path / "fast.session.json").read_text())["graph_optimization_level"] == "ORT_ENABLE_BASIC"
     assert "ort.InferenceSession" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("portable", [False, True])
+def test_operators_beyond_the_standard_are_named(portable, tmp_path, capsys):
+    text = "g (float[8, 64] x, float[64, 64] z) => (y) { t = MatMul(x, z)\n y = Mul(t, k) }"
+    path, out = tmp_path / "model.onnx", tmp_path / "out.onnx"
+    onnx.save(parsed(text, k=np.float32(0.1)), path)
+    assert run("optimize", path, "-o", out, "--steps", "50", "--no-measure", *["--portable"] * portable) == 0
+    domains = {n.domain for n in onnx.load(out).graph.node}
+    said = capsys.readouterr().out
+    assert ("com.microsoft" in domains) is not portable
+    assert ("operators beyond the ONNX standard: 1 com.microsoft.FusedMatMul" in said) is not portable

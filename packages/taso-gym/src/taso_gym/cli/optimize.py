@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import Annotated, Any, cast, get_args
 
@@ -18,6 +19,7 @@ from taso_gym.cost.sessions import Runtime
 from taso_gym.errors import CostError, EquivalenceError, OptionError
 from taso_gym.graph import Graph
 from taso_gym.onnx_io.convert import converted
+from taso_gym.ops import MICROSOFT
 from taso_gym.optimizer import Result
 from taso_gym.optimizer import optimize as search_for
 from taso_gym.rules.rule import Numerics
@@ -108,6 +110,8 @@ def optimize(
     if result.applied:
         console.print(summary(result))
         say(str(result.sites))
+        if added := beyond_the_standard(result):
+            say(f"operators beyond the ONNX standard: {added}; onnxruntime runs them, --portable does without")
     provider = "cuda" if cost.startswith(("onnxruntime:cuda", "cupy")) else "cpu"
     deliver(model, output, result, Wanted(threads, not no_measure, force, session_settings, provider))
 
@@ -169,3 +173,10 @@ def summary(result: Result) -> Table:
         change = sum(a.change_ms for a in sites)
         table.add_row(rule, str(count), f"{change:+.4f}", ", ".join(sites[0].site))
     return table
+
+
+def beyond_the_standard(result: Result) -> str:
+    """Return the com.microsoft operators that the result has and the original hasn't, with how many more."""
+    found = Counter(n.sig.op.name for _, n in result.graph.operators() if n.sig.op.domain == MICROSOFT)
+    found.subtract(n.sig.op.name for _, n in result.original.operators() if n.sig.op.domain == MICROSOFT)
+    return ", ".join(f"{count} com.microsoft.{name}" for name, count in sorted(found.items()) if count > 0)
