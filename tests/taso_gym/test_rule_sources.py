@@ -1,18 +1,59 @@
 """Rules of an environment: a set by name, a file, TASO's format; their digest goes with all that is made."""
 
+from pathlib import Path
+
 import gymnasium as gym
+import numpy as np
 import pytest
-from games import rule_set, tiny_env, tiny_graph
+from games import rule_set, rules_file, tiny_env, tiny_graph
+from rule_discovery import SMALL, run
 
 from taso_gym.env import TasoGraphEnv
 from taso_gym.errors import RuleError
 from taso_gym.replay import Replay
 from taso_gym.rules.ruleset import READERS, RuleSet, package_sets
+from taso_gym.rules.state import check as check_state
+
+SHIPPED = str(Path(__file__).parents[1] / "data" / "taso" / "graph_subst.pb")
 
 
 def digest_in_info(env: gym.Env) -> str:
     """Return the digest that an environment's info holds, as text."""
     return env.reset()[1]["rules_digest"].tobytes().hex()
+
+
+def play(env: gym.Env, steps: int = 20) -> int:
+    """Play legal actions and return how many rules took part."""
+    env.reset(seed=0)
+    rng, xfers = np.random.default_rng(0), set()
+    for _ in range(steps):
+        _, _, terminated, truncated, info = env.step(env.unwrapped.sample_valid(rng))
+        assert not info["invalid_action"]
+        xfers.add(int(info["xfer"]))
+        if terminated or truncated:
+            env.reset()
+    check_state(env.unwrapped.state)
+    return len(xfers - {env.unwrapped.layout.xfers})
+
+
+@pytest.mark.parametrize("rules", ["default", SHIPPED], ids=["hand-written", "TASO"])
+def test_a_network_is_played_with_rules_of_each_source(rules):
+    env = gym.make("TasoGraph-NasRNN-v0", rules=rules)
+    assert digest_in_info(env) == RuleSet.load(rules).digest == Replay.of(env.unwrapped).rules_digest
+    assert play(env) > 0
+
+
+def test_a_graph_is_played_with_rules_that_were_discovered(tmp_path):
+    assert run("generate", *SMALL, "-o", tmp_path / "found") == 0
+    rules = str(tmp_path / "found" / "full.rules")
+    env = gym.make("TasoGraph-v0", model=tiny_graph(), rules=rules)
+    assert digest_in_info(env) == RuleSet.load(rules).digest == Replay.of(env.unwrapped).rules_digest
+    assert play(env) > 0
+
+
+def test_a_network_is_played_with_ones_own_rules(tmp_path):
+    env = gym.make("TasoGraph-BERT-v0", rules=rules_file(tmp_path))
+    assert digest_in_info(env) == rule_set().digest and play(env) > 1
 
 
 @pytest.mark.parametrize("name", ["default", *package_sets()])

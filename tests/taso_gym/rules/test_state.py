@@ -158,3 +158,8 @@ def test_an_edit_says_what_was_done() -> None:
 def test_matches_come_in_ascending_order() -> None:
     for row in RewriteState(transformer(), rule_set(RULES)).matches:
         assert list(row) == sorted(row)
+
+
+def test_its_text_says_how_large_it_is_and_what_it_costs() -> None:
+    state = RewriteState(graph_of("Relu(Relu(x))", x="2"), rule_set("r: Relu(Relu(x)) => Relu(x)"), Flat())
+    assert repr(state).startswith("<RewriteState: 2 operators, 1 matches of 1 rules, Cost(time_ps=")

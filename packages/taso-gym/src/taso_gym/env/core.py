@@ -177,7 +177,7 @@ def _check_choices(name: str, values: Sequence[object], choices: Sequence[object
 
 def _check_positive(**counts: Any) -> None:
     for name, count in counts.items():
-        if not isinstance(count, Integral) or isinstance(count, bool) or count < 1:
+        if isinstance(count, bool) or not isinstance(count, Integral) or count < 1:
             raise OptionError(f"expected {name} to be a whole number from 1 on, found {count!r}")
 
 

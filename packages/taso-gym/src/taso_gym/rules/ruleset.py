@@ -21,6 +21,9 @@ from taso_gym.rules.unparse import unparse_body
 READERS: dict[str, str] = {".rules": "taso_gym.rules.ruleset:read_rules", ".pb": "taso_gym.rules.taso_pb:read_taso"}
 """Suffix of a rule file -> import string of what reads it: a function from a path to rules."""
 
+TASO = ".pb"
+"""Suffix of TASO's rule files; ``taso.certificates.jsonl`` says which rules of the file that it ships hold."""
+
 DEFAULT = "default"
 """Name of the set of all rule files in the package."""
 
@@ -127,7 +130,7 @@ class RuleSet(Sequence[Rule]):
 
         Args:
             source: "default" for all hand-written sets of the package, the name of a set ("basis" and "full" are
-                generated), or a path with a known suffix.
+                generated), or a path with a known suffix. Of a file of TASO's only the rules that were shown to hold.
             portable: leave out rules that make com.microsoft operators.
             numerics: the most that results may change: "exact", "reassociate" or "fast".
             reorders: keep rules that only reorder operators.
@@ -141,8 +144,12 @@ class RuleSet(Sequence[Rule]):
         rules: list[Rule] = []
         certificates: dict[str, str] = {}
         for path in _files(source):
-            rules += reader_of(path)(path)
-            certificates |= read_certificates(path)
+            found, known = reader_of(path)(path), read_certificates(path)
+            if path.suffix == TASO:
+                known |= read_certificates(_folder() / f"taso{TASO}")
+                found = _shown(found, known, path)
+            rules += found
+            certificates |= known
         allowed = NUMERICS[: NUMERICS.index(numerics) + 1]
         kept = [r for r in rules if r.numerics in allowed and not (portable and not is_portable(r))]
         return cls([r for r in kept if reorders or not only_reorders(r)], certificates)
@@ -150,14 +157,25 @@ class RuleSet(Sequence[Rule]):
 
 def package_sets() -> dict[str, Path]:
     """Return name -> path of the hand-written rule files in the package, sorted by name."""
-    folder = Path(str(resources.files("taso_gym.rules")))
-    return {path.stem: path for path in sorted(folder.glob("*.rules"))}
+    return {path.stem: path for path in sorted(_folder().glob("*.rules"))}
 
 
 def generated_sets() -> dict[str, Path]:
     """Return name -> path of the rule files that taso-gen-subst wrote: "basis" and "full"."""
-    folder = Path(str(resources.files("taso_gym.rules"))) / "generated"
-    return {path.stem: path for path in sorted(folder.glob("*.rules"))}
+    return {path.stem: path for path in sorted((_folder() / "generated").glob("*.rules"))}
+
+
+def _folder() -> Path:
+    return Path(str(resources.files("taso_gym.rules")))
+
+
+def _shown(rules: list[Rule], known: Mapping[str, str], path: Path) -> list[Rule]:
+    """Return the rules with a certificate: TASO's format has none, and the file that it ships holds false rules."""
+    shown = [rule for rule in rules if rule_digest(rule) in known]
+    if rules and not shown:
+        hint = f"`taso-gen-subst import {path} -o FILE.rules` shows which hold"
+        raise RuleError(f"expected rules that were shown to hold, found none in {path}: {hint}")
+    return shown
 
 
 def _files(source: str | Path) -> list[Path]:
