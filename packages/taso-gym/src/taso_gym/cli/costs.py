@@ -133,7 +133,8 @@ def _rows(graph: Graph, model: OnnxRuntimeCost) -> list[tuple[str, Cost]]:
 
 
 def _model(provider: str, graph: Graph, threads: int, cache: Path | None, progress: Any) -> OnnxRuntimeCost:
-    return OnnxRuntimeCost(provider, costs.bind_dims(graph), threads=threads, cache=cache, progress=progress)
+    dims = costs.bind_dims(graph)
+    return OnnxRuntimeCost(provider, dims, threads=threads, cache=cache, progress=progress, start=graph)
 
 
 @contextmanager

@@ -7,11 +7,12 @@ right where sums over the operators of the file don't.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from onnx import AttributeProto, ModelProto, NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
+from onnx import AttributeProto, ModelProto, NodeProto, TensorProto, ValueInfoProto, defs, helper, numpy_helper
 
 from taso_gym.cost.sessions import Runtime
 from taso_gym.cost.small_model import IR_VERSION, OPSET, STAND_IN, SmallModel
@@ -28,7 +29,8 @@ class Executed(NamedTuple):
     """A node that onnxruntime executes.
 
     Attributes:
-        key: operator, attributes, types and small constants: equal keys take equal time.
+        key: operator with the opset that it is defined in (the kernel of another may be another), attributes that
+            aren't the default, types and small constants: equal keys take equal time.
         model: serialised model of that node alone.
         feeds: its inputs, on the device.
         name: the node's name in the optimised model.
@@ -125,10 +127,23 @@ def _alone(
     outputs = [ValueInfoProto(name=name) for name in node.output if name]
     graph = helper.make_graph([node], "node", inputs, outputs, own)
     model = helper.make_model(graph, opset_imports=optimised.opset_import, ir_version=optimised.ir_version)
-    attrs = ", ".join(sorted(f"{a.name}={_attribute(a)}" for a in node.attribute))
+    opset = max((o.version for o in optimised.opset_import if o.domain == node.domain), default=1)
+    since, defaults = _definition(node.domain, node.op_type, opset)
+    given = ((a.name, _attribute(a)) for a in node.attribute)
+    attrs = ", ".join(sorted(f"{name}={value}" for name, value in given if defaults.get(name) != value))
     domain = f"{node.domain}." if node.domain else ""
-    key = f"{domain}{node.op_type}[{attrs}]({', '.join(texts)})"
+    key = f"{domain}{node.op_type}{since}[{attrs}]({', '.join(texts)})"
     return Executed(key, model.SerializeToString(), {e.name: values[e.name] for e in inputs}, node.name)
+
+
+@cache
+def _definition(domain: str, name: str, opset: int) -> tuple[str, dict[str, str]]:
+    """Return the opset that an operator of the standard is defined in, as text, and the defaults of its attributes."""
+    if domain or not defs.has(name, opset, domain):
+        return "", {}
+    schema = defs.get_schema(name, opset, domain)
+    values = {n: a.default_value for n, a in schema.attributes.items()}
+    return f"-{schema.since_version}", {n: _attribute(v) for n, v in values.items() if v.type}
 
 
 def _describe(weight: TensorProto) -> str:

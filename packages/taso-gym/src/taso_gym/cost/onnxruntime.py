@@ -26,7 +26,7 @@ from taso_gym.cost.opaque_model import opaque_model
 from taso_gym.cost.region import Region
 from taso_gym.cost.regional import NEVER_PS, RegionalCost, describe
 from taso_gym.cost.sessions import Runtime
-from taso_gym.cost.small_model import SmallModel, draw
+from taso_gym.cost.small_model import OPSET, SmallModel, draw
 from taso_gym.cost.work import Work
 from taso_gym.errors import CostError
 from taso_gym.graph import Graph
@@ -53,6 +53,7 @@ class OnnxRuntimeCost(RegionalCost):
         threads: int = 1,
         cache: str | Path | None = None,
         progress: Callable[[str], None] | None = None,
+        start: Graph | None = None,
     ) -> None:
         """Make the model of a provider on this machine.
 
@@ -62,6 +63,7 @@ class OnnxRuntimeCost(RegionalCost):
             threads: intra-op threads that are costed.
             cache: file of the measurements; None for the user's.
             progress: called with a description of each region before it is measured.
+            start: graph that a search begins with: kernels are those of its opset.
 
         Raises:
             MissingPackageError: onnxruntime isn't installed.
@@ -73,6 +75,7 @@ class OnnxRuntimeCost(RegionalCost):
         self._runtime = Runtime(self._provider, threads)
         self._cache, self._progress = Cache(cache), progress
         self._times: dict[str, int] = {}
+        self._opset = start.info.opsets.get("", OPSET) if start else OPSET
 
     @property
     def key(self) -> str:
@@ -121,7 +124,7 @@ class OnnxRuntimeCost(RegionalCost):
         Raises:
             CostError: the cache can't be used.
         """
-        name = f"region {describe(region, self._dims)}"
+        name = f"region of opset {self._opset} {describe(region, self._dims)}"
         known = self._recall(name)
         if known is None:
             if self._progress:
@@ -155,7 +158,7 @@ class OnnxRuntimeCost(RegionalCost):
 
     def _measure(self, region: Region) -> dict[str, Any]:
         try:
-            nodes = executed_in(SmallModel(region, self._dims), self._runtime)
+            nodes = executed_in(SmallModel(region, self._dims, self._opset), self._runtime)
             for node in nodes:
                 self._measure_node(node)
         except (CostError, MemoryError) as error:

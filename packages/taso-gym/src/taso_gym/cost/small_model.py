@@ -25,6 +25,7 @@ from taso_gym.signature import OpaqueOperator, Signature
 from taso_gym.tensor import FLOATS, TensorType, ValueType, dtype_code, numpy_dtype
 
 OPSET = 20
+"""Opset of the small models unless that of a file is given: some kernels of onnxruntime depend on it."""
 IR_VERSION = 10
 STAND_IN = "stand-in"
 """Beginning of the names of the stand-ins' values and nodes."""
@@ -75,8 +76,8 @@ class SmallModel:
         converted_before: values whose conversion to blocks is paid for where they are made.
     """
 
-    def __init__(self, region: Region, dims: Dims) -> None:
-        """Build the model; symbols are bound by ``dims``.
+    def __init__(self, region: Region, dims: Dims, opset: int = OPSET) -> None:
+        """Build the model in an opset, or the first that has its operators; symbols are bound by ``dims``.
 
         Raises:
             CostError: the region holds an operator that isn't in the table, a value that is no tensor, or more than
@@ -95,7 +96,7 @@ class SmallModel:
         if needed > (most := most_bytes()):
             raise CostError(f"expected operators that {most} bytes of memory can hold, found {bound[0]}")
         operators = [OPERATORS[sig.op.domain, sig.op.name] for sig in bound]
-        opset = max([OPSET, *(op.since for op in operators if not op.domain)])
+        opset = max([opset, *(op.since for op in operators if not op.domain)])
         for i, (part, sig, op) in enumerate(zip(region.nodes, bound, operators, strict=True)):
             self._add(i, part._replace(sig=sig), op, region, 1 if op.domain else opset)
         for w in region.outputs:
