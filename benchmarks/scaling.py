@@ -122,23 +122,19 @@ def report_clones(network: str, count: int) -> None:
 
 
 def report_run(network: str, steps: int) -> None:
-    """Print the memory along a run."""
+    """Print the memory along a run, as it goes on."""
     env = gym.make(f"TasoGraph-{network}-v0", location_counts=True)
     env.reset(seed=0)
-    rng, marks = np.random.default_rng(0), []
-    begin = time.process_time()
+    rng, begin = np.random.default_rng(0), time.process_time()
+    print(f"{steps} steps of {network}; MiB after each tenth:", end="", flush=True)
     for number in range(1, steps + 1):
         _, _, terminated, truncated, _ = env.step(env.unwrapped.sample_valid(rng))
         if terminated or truncated or number % EPISODE == 0:
             env.reset()
         if number % max(steps // 10, 1) == 0:
             gc.collect()
-            marks.append(resident_mib())
-    rate = steps / (time.process_time() - begin)
-    print(
-        f"{steps} steps of {network}, {rate:.0f} a second of CPU time; MiB after each tenth: "
-        f"{' '.join(f'{mark:.0f}' for mark in marks)}"
-    )
+            print(f" {resident_mib():.0f}", end="", flush=True)
+    print(f"; {steps / (time.process_time() - begin):.0f} steps a second of CPU time")
 
 
 def main() -> None:

@@ -8,6 +8,7 @@ from functools import lru_cache
 
 from taso_gym.graph import Graph, Node, Weight
 from taso_gym.rules.binding import Binder, asks_for_values, value_variables
+from taso_gym.rules.collector import paused
 from taso_gym.rules.labels import Labels, conditions_on_types
 from taso_gym.rules.limits import Size, total_size
 from taso_gym.rules.pattern import operator_named
@@ -116,9 +117,10 @@ class CompiledRules:
 
     def prepare(self, graph: Graph) -> None:
         """Plan every search, and merge plans as far as the nodes of a graph lead, so that no rewrite waits for it."""
-        _ = [each.plan for each in self._searches]
-        for anchors in (self.anywhere, self.within):
-            search(graph, anchors, graph.nodes)
+        with paused():
+            _ = [each.plan for each in self._searches]
+            for anchors in (self.anywhere, self.within):
+                search(graph, anchors, graph.nodes)
 
 
 def _available(rule: Rule, opsets: Mapping[str, int]) -> bool:
@@ -129,7 +131,8 @@ def _available(rule: Rule, opsets: Mapping[str, int]) -> bool:
 
 @lru_cache(maxsize=64)
 def _compiled(rules: RuleSet, opsets: tuple[tuple[str, int], ...]) -> CompiledRules:
-    return CompiledRules(rules, dict(opsets))
+    with paused():
+        return CompiledRules(rules, dict(opsets))
 
 
 def compiled(rules: RuleSet, opsets: Mapping[str, int]) -> CompiledRules:

@@ -13,6 +13,7 @@ from typing import overload
 
 from taso_gym.errors import OptionError, RuleError
 from taso_gym.ops import MICROSOFT, PREFIXES
+from taso_gym.rules.collector import paused
 from taso_gym.rules.notation import parse_rules, unparse
 from taso_gym.rules.pattern import calls_of
 from taso_gym.rules.rule import NUMERICS, Numerics, Root, Rule
@@ -211,7 +212,8 @@ def read_rules(path: Path) -> list[Rule]:
 @lru_cache(maxsize=64)
 def _parsed(text: str, where: str) -> tuple[Rule, ...]:
     """Return the rules of a text; a process loads the same sets again and again."""
-    return tuple(parse_rules(text, where))
+    with paused():
+        return tuple(parse_rules(text, where))
 
 
 def read_certificates(path: Path) -> dict[str, str]:
