@@ -16,6 +16,8 @@ import argparse
 import filecmp
 import importlib.util
 import json
+import os
+import re
 import subprocess
 import sys
 import time
@@ -54,13 +56,22 @@ def optimised(network: Network, batch: int, settings: argparse.Namespace) -> tup
         command += ["--search", settings.search, "--budget", settings.budget, "--numerics", settings.numerics]
         command += ["--rules", settings.rules, *settings.options.split()]
         began = time.monotonic()
-        done = subprocess.run(list(map(str, command)), capture_output=True, text=True)
+        wide = {**os.environ, "COLUMNS": "200"}
+        done = subprocess.run(list(map(str, command)), capture_output=True, text=True, env=wide)
         if done.returncode:
             raise CostError(f"{network.name}: taso-gym optimize ended with {done.returncode}: {done.stderr[-300:]}")
-        said = {"seconds": round(time.monotonic() - began), "said": done.stdout.strip().splitlines()}
-        asked = {k: getattr(settings, k) for k in ("search", "budget", "numerics", "rules", "options")}
+        said = {"seconds": round(time.monotonic() - began), **summary_of(done.stdout)}
+        asked = {k: getattr(settings, k) for k in ("search", "budget", "numerics", "options")}
+        asked["rule_set"] = settings.rules
         write_text(log, json.dumps({**said, **asked}, indent=1))
     return target, json.loads(log.read_text())
+
+
+def summary_of(said: str) -> dict[str, Any]:
+    """Return the headline of what `taso-gym optimize` printed, and how often it applied which rule."""
+    headline = next((line for line in said.splitlines() if " weighed in " in line), "")
+    rows = re.findall(r"^│ (\S+) +│ +(\d+) │", said, re.MULTILINE)
+    return {"headline": headline, "rules": {name: int(count) for name, count in rows}}
 
 
 def others(network: Network, batch: int, settings: argparse.Namespace) -> tuple[dict[str, Any], dict[str, str]]:
@@ -149,7 +160,7 @@ def main(arguments: list[str] | None = None) -> None:
             path = settings.rows / f"{network.name}-b{batch}-{where}.json"
             try:
                 if settings.phase == "optimise":
-                    print(network.name, batch, optimised(network, batch, settings)[1]["said"][-1], flush=True)
+                    print(network.name, batch, optimised(network, batch, settings)[1]["headline"], flush=True)
                 elif settings.phase != "table" and (settings.again or not path.exists()):
                     row = row_of(network, batch, settings)
                     write_text(path, json.dumps(row, indent=1) + "\n")

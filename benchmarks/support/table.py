@@ -55,7 +55,7 @@ def _table(provider: str, threads: int, batch: int, rows: Sequence[Mapping[str, 
 
 def _cell(row: Mapping[str, Any], tool: str) -> str:
     if tool not in row["speedups"]:
-        return "" if row["missing"].get(tool) == "not installed" else "–"
+        return "–"
     ratio, low, high = row["speedups"][tool]
     if tool == "taso-gym":
         return "unchanged" if row["unchanged"] else f"**{ratio:.3f}** [{low:.3f}, {high:.3f}]"
