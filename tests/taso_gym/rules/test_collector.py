@@ -6,8 +6,13 @@ from taso_gym.rules.collector import paused
 
 
 def test_the_collector_runs_again_afterwards() -> None:
-    with pytest.raises(ZeroDivisionError), paused():
+    with paused():
         assert not gc.isenabled()
+    assert gc.isenabled()
+
+
+def test_the_collector_runs_again_after_an_error() -> None:
+    with pytest.raises(ZeroDivisionError), paused():
         _ = 1 / 0
     assert gc.isenabled()
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 
 
 @contextmanager
-def paused() -> Iterator[None]:
+def paused() -> Generator[None]:
     """Keep the collector from running: it would walk over all that was made so far, again and again, in vain."""
     enabled = gc.isenabled()
     gc.disable()
