@@ -176,6 +176,18 @@ def test_negative_and_huge_dimensions(size: int) -> None:
             validate(model, graph)
 
 
+@pytest.mark.parametrize("size", [1 << 30, (1 << 63) - 1])
+@pytest.mark.parametrize("inner", [False, True])
+def test_long_vectors_take_no_memory(size: int, inner: bool) -> None:
+    """ONNX's propagation of shape data would make an entry for each of their elements."""
+    nodes = "y = Add(x, x)"
+    if inner:
+        branches = [f"{b}_branch = {b} () => (float[{size}] {b}y) {{ {b}y = Add(x, x) }}" for b in ("then", "else")]
+        nodes = f"y = If (c) <{', '.join(branches)}>"
+    model = parsed(f"g (float[{size}] x, bool c) => (y) {{ {nodes} }}")
+    assert from_model(to_model(from_model(model))) == from_model(model)
+
+
 def test_text_that_is_no_text() -> None:
     data = simple("y = Relu(x)").SerializeToString().replace(b"Relu", b"R\xff\xfe\xfd")
     with pytest.raises(ModelError, match=r"expected UTF-8 in NodeProto\.op_type"):

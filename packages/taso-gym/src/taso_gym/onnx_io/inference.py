@@ -10,13 +10,17 @@ from onnx import ModelProto, NodeProto, TypeProto, checker, defs, shape_inferenc
 from taso_gym.errors import ModelError
 from taso_gym.graph import Weight
 from taso_gym.onnx_io.initializers import initializer, type_of
-from taso_gym.onnx_io.scope import describe, domain_of, subgraphs
+from taso_gym.onnx_io.scope import describe, domain_of, inner_graphs, subgraphs
 from taso_gym.onnx_io.structure import FIRST_IR_WITH_OPSETS, FIRST_IR_WITH_OVERRIDES
 from taso_gym.onnx_io.types import proto_of
 from taso_gym.tensor import ValueType
 
 INLINE_BYTES = 4096
 """Constants up to this size are given to shape inference with their values: shapes, axes, scales."""
+
+LONGEST_SHAPE = 1 << 17
+"""ONNX's propagation of shape data takes every vector for a shape and makes an entry (145 bytes) for each element, so
+it is left out where a vector is longer."""
 
 FAULTS = (shape_inference.InferenceError, checker.ValidationError, ValueError, RuntimeError)
 """What onnx raises about a model: its own errors, and those that come through from its C++ parts."""
@@ -52,8 +56,7 @@ class Inference:
         """
         probe = self._probe(nodes, inputs, weights)
         self._check(probe)
-        self._expect_fit(probe)
-        return _infer(probe)
+        return _infer(probe, self._expect_fit(probe) or probe)
 
     def of_node(
         self, node: NodeProto, inputs: Mapping[str, ValueType], weights: Weights, *, suspect: bool
@@ -72,14 +75,16 @@ class Inference:
         probe = self._probe([node], inputs, weights)
         if suspect:
             self._expect_fit(probe)
-        return _infer(probe)
+        return _infer(probe, probe)
 
-    def _expect_fit(self, probe: ModelProto) -> None:
+    def _expect_fit(self, probe: ModelProto) -> ModelProto | None:
+        """Return a model with the types that its nodes have, or None where ONNX can't find out."""
         try:
-            shape_inference.infer_shapes(probe, check_type=True, strict_mode=True)
+            return shape_inference.infer_shapes(probe, check_type=True, strict_mode=True)
         except FAULTS as error:
             if not self._is_only_a_body(str(error)):
                 raise ModelError(f"expected types and shapes that fit, found {_one_line(error)}") from error
+            return None
 
     def _probe(self, nodes: Sequence[NodeProto], inputs: Mapping[str, ValueType], weights: Weights) -> ModelProto:
         """Return a model without outputs, whose larger weights are inputs."""
@@ -124,12 +129,20 @@ class Inference:
         return not defs.get_schema(found[1], self._opsets.get("", 1)).has_type_and_shape_inference_function
 
 
-def _infer(probe: ModelProto) -> dict[str, TypeProto]:
+def _infer(probe: ModelProto, typed: ModelProto) -> dict[str, TypeProto]:
+    """Return the types of all values by name; ``typed`` has those that are known already."""
     try:
-        inferred = shape_inference.infer_shapes(probe, data_prop=True)
+        inferred = shape_inference.infer_shapes(probe, data_prop=not _has_long_vectors(typed))
     except FAULTS as error:
         raise ModelError(f"expected types and shapes that fit, found {_one_line(error)}") from error
     return {info.name: info.type for info in inferred.graph.value_info}
+
+
+def _has_long_vectors(model: ModelProto) -> bool:
+    graphs = [model.graph, *(inner for node in model.graph.node for inner in inner_graphs(node))]
+    infos = (info for graph in graphs for info in (*graph.input, *graph.value_info))
+    shapes = (info.type.tensor_type.shape.dim for info in infos)
+    return any(len(dims) == 1 and dims[0].dim_value > LONGEST_SHAPE for dims in shapes)
 
 
 def _has_schema(node: NodeProto) -> bool:
