@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from games import tiny_env
 
+from taso_gym.cost.objective import Objective, quantities
 from taso_gym.errors import OptionError
 from taso_gym.reward import REWARDS, make_reward
 
@@ -48,6 +49,15 @@ def test_runtime_memory_weighs_time_and_accesses():
     both = play(tiny_env(reward="runtime_memory", reward_kwargs={"alpha": 0.8, "beta": 0.2}))
     assert parts[0] == pytest.approx(play(tiny_env()))
     assert both == pytest.approx([0.8 * time + 0.2 * memory for time, memory in zip(*parts, strict=True)])
+
+
+@pytest.mark.parametrize("objective", ["time", "kernels", "memory+size"])
+def test_an_objective_sums_up_to_what_it_was_lowered_by(objective):
+    env = tiny_env(reward="objective", reward_kwargs={"objective": objective})
+    total, start, goal = sum(play(env)), env.episode.start.state, Objective.parse(objective)
+    found = [quantities(s.graph, s.cost, s.cost_model) for s in (start, env.state)]
+    before, after = (goal.value(q, found[0]) for q in found)
+    assert total == pytest.approx(100 * (before - after) / before)
 
 
 def test_measured_measures_every_few_steps_and_at_the_end(monkeypatch):

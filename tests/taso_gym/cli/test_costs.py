@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import sqlite3
+
 import pytest
 from command_line import run
 from network_runs import small
@@ -32,3 +34,24 @@ def test_recorded_table_is_a_cost_model(model, tmp_path, capsys):
 def test_calibration_prints_bias_and_ranks(model, capsys):
     assert run("calibrate", model, "--cost", "roofline", "--variants", "2", "--sessions", "1", "--rounds", "2") == 0
     assert "Spearman" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("kind", ["text", "version"])
+def test_a_cache_that_is_none_or_of_another_version_is_left_alone(kind, model, tmp_path, capsys):
+    cache = tmp_path / "cache.db"
+    if kind == "text":
+        cache.write_text("my notes")
+    else:
+        with sqlite3.connect(cache) as db:
+            db.execute("PRAGMA user_version = 99")
+        db.close()
+    before = cache.read_bytes()
+    assert run("profile", model, "--cache", cache) == 2
+    assert len(capsys.readouterr().err.strip().splitlines()) == 1
+    assert cache.read_bytes() == before
+
+
+@pytest.mark.parametrize("option", [("--provider", "cuda"), ("--provider", "tpu"), ("--cache", "none/cache.db")])
+def test_what_is_missing_is_said_in_one_line(option, model, capsys):
+    assert run("profile", model, *option) == 2
+    assert len(capsys.readouterr().err.strip().splitlines()) == 1

@@ -7,6 +7,7 @@ from importlib import import_module
 from math import isfinite
 from typing import Any, Protocol
 
+from taso_gym.cost.objective import Objective, quantities
 from taso_gym.errors import OptionError
 from taso_gym.rules.state import RewriteState
 
@@ -84,6 +85,38 @@ class Terminal(Runtime):
         return 100 * (self._start - state.cost.time_ps) / self._start if end else 0.0
 
 
+class Lowered:
+    """100 · (V[t-1] - V[t]) / V[0] of an objective V of `taso_gym.cost.objective`, such as ``time+0.2*size``."""
+
+    deterministic = True
+
+    def __init__(self, objective: str = "time+memory") -> None:
+        """Read the objective.
+
+        Raises:
+            OptionError: it names something else than the quantities.
+        """
+        self._objective = Objective.parse(objective)
+        self._at_start: dict[str, int] = {}
+        self._start, self._known = 1, (0, 0)
+
+    def reset(self, state: RewriteState) -> None:
+        """Note the start's quantities."""
+        self._at_start = self._quantities(state)
+        value = self._objective.value(self._at_start, self._at_start)
+        self._start, self._known = max(value, 1), (state.hash, value)
+
+    def step(self, previous: RewriteState, state: RewriteState, end: bool) -> float:  # noqa: ARG002
+        """Return the part of the start's value that this step saved, in %."""
+        before = self._known[1]
+        if state.hash != self._known[0]:
+            self._known = state.hash, self._objective.value(self._quantities(state), self._at_start)
+        return 100 * (before - self._known[1]) / self._start
+
+    def _quantities(self, state: RewriteState) -> dict[str, int]:
+        return quantities(state.graph, state.cost, state.cost_model, self._objective.needs)
+
+
 class Measured:
     """100 · (T[k] - T[n]) / T[0] with the latency T in onnxruntime, measured every few steps and at the end.
 
@@ -126,6 +159,7 @@ REWARDS = {
     "runtime": "taso_gym.reward:Runtime",
     "runtime_memory": "taso_gym.reward:RuntimeMemory",
     "terminal": "taso_gym.reward:Terminal",
+    "objective": "taso_gym.reward:Lowered",
     "measured": "taso_gym.reward:Measured",
 }
 """Name -> import string of a class that is called with the reward's parameters."""
