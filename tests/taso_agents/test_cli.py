@@ -45,6 +45,13 @@ def test_dream_writes_world_model_and_controller(tmp_path: Path) -> None:
     assert (tmp_path / "d.pt").exists() and (tmp_path / "d.png").exists()
 
 
+def test_collect_writes_episodes_and_says_how_deep_they_went(tmp_path: Path) -> None:
+    options = ["--steps", "12", "--max-steps", "6", "--actor", "random-noop", "--actor", "greedy"]
+    done = taso_agents("collect", SQUEEZENET, *options, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "0 to 9" in done.stdout and (tmp_path / "episodes.npz").exists()
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

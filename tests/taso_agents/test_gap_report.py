@@ -15,9 +15,10 @@ from taso_gym.errors import OptionError
 
 SMALL = DreamTrainSettings(
     rounds=1,
-    steps=40,
-    dream_steps=256,
+    steps=16,
+    dream_steps=128,
     dreams=4,
+    rollout=16,
     episodes=1,
     minibatch=64,
     epochs=1,
@@ -31,7 +32,7 @@ PNG = b"\x89PNG"
 def files(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     folder = tmp_path_factory.mktemp("dreams")
     for network in ("SqueezeNet1.1", "ResNet18"):
-        result = train_in_dream(f"TasoGraph-{network}-v0", SMALL, max_steps=12)
+        result = train_in_dream(f"TasoGraph-{network}-v0", SMALL, max_steps=8)
         result.save(folder / f"{network}.pt")
         plot_run(result.run, folder / f"{network}.png")
     return [str(folder / f"{network}.pt") for network in ("SqueezeNet1.1", "ResNet18")]
@@ -39,7 +40,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
 
 @pytest.fixture(scope="module")
 def found(files: list[str]) -> dict[str, list[Gap]]:
-    return report(files[:1], 24)
+    return report(files[:1], 16)
 
 
 @pytest.mark.parametrize(

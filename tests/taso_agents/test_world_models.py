@@ -20,7 +20,9 @@ from taso_agents.token_model import TokenSettings
 from taso_agents.training_env import describe, make_env
 from taso_agents.world_model import WorldModel, WorldModelSettings, load_world_model
 from taso_agents.world_models import WORLD_MODELS, kind_of, world_model
+from taso_gym.env.game import GraphGame
 from taso_gym.errors import OptionError
+from taso_gym.rules.state import RewriteState
 
 SMALL = {
     "mdn": WorldModelSettings(latent=8, hidden=32, mixtures=2, embedding=8, encoder=8, rounds=1),
@@ -107,6 +109,22 @@ def test_same_seed_same_fit(real: gym.Env, dataset: Dataset, kind: str, model: W
     again, _ = fitted(real, dataset, kind)
     pairs = zip(again.state_dict().values(), model.state_dict().values(), strict=True)
     assert all(torch.equal(a, b) for a, b in pairs)
+
+
+def test_a_dream_never_touches_the_real_environment(
+    model: WorldModel, starts: Starts, real: gym.Env, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_args: object, **_kwargs: object) -> None:
+        raise AssertionError("the dream stepped the real environment")
+
+    for owner, name in ((GraphGame, "step"), (GraphGame, "play"), (GraphGame, "observe"), (RewriteState, "apply")):
+        monkeypatch.setattr(owner, name, refuse)
+    dreams, rng = DreamVectorEnv(model, starts, 3, DreamSettings(max_steps=HORIZON)), np.random.default_rng(0)
+    observation, _ = dreams.reset(seed=0)
+    for _ in range(HORIZON):
+        observation, *_ = dreams.step(legal_actions(observation["location_counts"][:, :-1], rng))
+    with pytest.raises(AssertionError, match="real environment"):
+        real.unwrapped.step(np.array([0, 0]))
 
 
 def test_same_seed_same_dream(model: WorldModel, starts: Starts) -> None:

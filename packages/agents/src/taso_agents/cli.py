@@ -57,6 +57,47 @@ def train(
 
 
 @app.command()
+def collect(
+    model: Model,
+    out: Annotated[Path, typer.Option("--out", "-o", help="Where the episodes go.")] = Path("episodes.npz"),
+    actor: Annotated[
+        list[str] | None,
+        typer.Option(help="random, random-noop (the dissertation's), greedy (with noise), or a policy's file; repeat."),
+    ] = None,
+    steps: Annotated[int, typer.Option(help="Real steps of each actor.", min=1)] = 500,
+    max_steps: Annotated[int, typer.Option(help="Most steps of an episode.", min=1)] = 60,
+    epsilon: Annotated[float, typer.Option(help="Chance of any candidate in greedy.", min=0, max=1)] = 0.3,
+    seed: Annotated[int, typer.Option(help="Of all draws.")] = 0,
+    minari: Annotated[str | None, typer.Option(help="Also a Minari dataset of this name.")] = None,
+) -> None:
+    """Play for real and keep the episodes: graphs, actions, cost changes of all candidates, what is legal."""
+    check_folders(out)
+    import numpy as np
+    import torch
+
+    from taso_agents.collect import actor_named, empty_dataset
+    from taso_agents.collect import collect as collect_episodes
+    from taso_agents.training_env import make_env
+
+    torch.manual_seed(seed)
+    env = make_env(model, max_steps=max_steps)
+    env.reset()
+    dataset, rng = empty_dataset(env), np.random.default_rng(seed)
+    for name in actor or ["random", "greedy"]:
+        collect_episodes(env, actor_named(name, env, epsilon), steps, rng, dataset)
+    dataset.save(out)
+    if minari:
+        from taso_agents.minari_data import write_minari
+
+        write_minari(dataset, model, minari, max_steps=max_steps)
+    depths = dataset.depth_histogram()
+    table = Table("steps taken", "states", title=f"{dataset.steps} steps in {len(dataset.episodes)} episodes")
+    for first in range(0, len(depths), 10):
+        table.add_row(f"{first} to {first + 9}", str(depths[first : first + 10].sum()))
+    console.print(table)
+
+
+@app.command()
 def dream(
     model: Model,
     out: Annotated[Path, typer.Option("--out", "-o", help="Where world model and controller go.")] = Path("dream.pt"),
@@ -67,6 +108,7 @@ def dream(
     dream_steps: Annotated[int, typer.Option(help="Imagined steps a round.", min=1)] = 20_480,
     temperature: Annotated[float, typer.Option(help="Temperature of predictions in dreams.", min=0)] = 1.0,
     branch: Annotated[int, typer.Option(help="Most steps of a dream; 0 for whole episodes.", min=0)] = 8,
+    epochs: Annotated[int | None, typer.Option(help="Passes over the steps in each fit.", min=1)] = None,
     separate_reward: Annotated[bool, typer.Option(help="mdn: predict rewards by a network of its own.")] = False,
     seed: Annotated[int, typer.Option(help="Seed of everything random.")] = 0,
     run_file: Annotated[Path | None, typer.Option(help="Written after every round, and resumed from.")] = None,
@@ -82,6 +124,8 @@ def dream(
         rounds=rounds, steps=steps, dream_steps=dream_steps, temperature=temperature, branch=branch or None, seed=seed
     )
     settings = of_kind(settings, world_model, separate_reward)
+    if epochs:
+        settings = replace(settings, fit=replace(settings.fit, encoder_epochs=epochs))
 
     def show(done: Round) -> None:
         console.print(

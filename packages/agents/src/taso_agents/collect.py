@@ -10,10 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 from stable_baselines3.common.policies import BasePolicy
 
+from taso_agents.checkpoint import load_policy
 from taso_agents.data import Dataset, EpisodeRecord
 from taso_agents.graph_store import GraphStore
 from taso_agents.latent import Follower
-from taso_agents.training_env import Action, Arrays
+from taso_agents.training_env import Action, Arrays, state_of
 from taso_agents.world_model import WorldModel
 from taso_gym.rules.state import Match
 
@@ -68,6 +69,19 @@ def controller_actor(policy: BasePolicy, model: WorldModel) -> Actor:
         return last[0]
 
     return act
+
+
+def actor_named(name: str, env: gym.Env, epsilon: float = 0.3) -> Actor:
+    """Return an actor: ``random``, ``random-noop`` (the dissertation's), ``greedy``, or that of a policy's file.
+
+    Raises:
+        CheckpointError: there is no such actor, and no such file.
+    """
+    named = {"random": random_actor(0.0), "random-noop": random_actor(0.2), "greedy": greedy_actor(epsilon)}
+    if name in named:
+        return named[name]
+    space: Any = env.observation_space
+    return policy_actor(load_policy(name, space, env.action_space, state_of(env).rules.digest))
 
 
 def replaying(actions: Sequence[Action]) -> Actor:

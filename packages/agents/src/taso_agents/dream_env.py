@@ -11,6 +11,7 @@ from gymnasium import spaces
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
+from stable_baselines3.common.policies import BasePolicy
 from torch import Tensor
 
 from taso_agents.latent import latent_observation, latent_space
@@ -196,6 +197,18 @@ class DreamEnv(gym.Env[Arrays, NDArray[np.int64]]):
         shown = info["final_obs"][0] if "final_obs" in info else {key: array[0] for key, array in observation.items()}
         invalid = {"invalid_action": np.bool_(info["invalid_action"][0])}
         return shown, float(reward[0]), bool(terminated[0]), bool(truncated[0]), invalid
+
+
+def play_dreams(policy: BasePolicy, dreams: DreamVectorEnv, seed: int) -> NDArray[np.float64]:
+    """Play the first episode of every dream, with chance; return their sums of rewards (B,) in %."""
+    torch.manual_seed(seed)
+    observation, _ = dreams.reset(seed=seed)
+    returns, over = np.zeros(dreams.num_envs), np.zeros(dreams.num_envs, np.bool_)
+    while not over.all():
+        observation, reward, terminated, truncated, _ = dreams.step(policy.predict(observation)[0])  # pyright: ignore[reportArgumentType]
+        returns += reward * ~over
+        over |= terminated | truncated
+    return returns
 
 
 def load_dreams(
