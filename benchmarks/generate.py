@@ -1,6 +1,6 @@
 """What discovering substitutions takes, beside TASO's figures.
 
-    python benchmarks/generate.py [--taso FOLDER] [--ops 4] [--jobs 2] [--only taso,all,judge]
+    python benchmarks/generate.py [--taso FOLDER] [--ops 4] [--jobs 2] [--only taso,covers,all,judge,sound]
 
 TASO's rule files are those of its repository (graph_subst.pb), in FOLDER. Times are CPU times of all processes, which
 other work on the machine disturbs least, and wall times; "loops" is CPU time in units of a calibration loop, a million
@@ -14,9 +14,15 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from pathlib import Path
 
 from taso_gym.rules.ruleset import RuleSet
+from taso_gym.rules.taso_pb import read_file
+from taso_substitutions.fragments import chosen_fragments
+from taso_substitutions.judge import TasoWork, judge_taso
+from taso_substitutions.search import Search
+from taso_substitutions.verify.testing import Counterexample, Passed, check_rule
 
 PUBLISHED = {
     "taso": "TASO: 75-92 s, 7.1 GB, 619 rules, 550 distinct, at least 11 false",
@@ -62,12 +68,45 @@ def generation(what: str, folder: Path, loop: float, ops: int, jobs: int) -> Non
         print(f"  {name}: {len(rules)} rules")
 
 
+def covers(folder: Path) -> None:
+    """Search TASO's operators and inputs, and look which of TASO's true rules follow from what is found."""
+    begin = time.process_time()
+    search = Search(chosen_fragments("taso", (4, 4, 4, 4))[0], 3)
+    found = search.run()
+    took = time.process_time() - begin
+    print(f"\ncovers: cpu_s {took:.0f}, {len(found.statements)} statements, {len(found.exceptions)} exceptions")
+    for file in sorted(folder.glob("*.pb")):
+        verdicts = [judge_taso(TasoWork(r, i, file.name)) for i, r in enumerate(read_file(file))]
+        true = [v.rule for v in verdicts if v.rule is not None]
+        single = [rule for rule in true if len(rule.lhs) == 1]
+        answers = Counter(search.covers(rule) for rule in single)
+        print(
+            f"  {file.name}: {len(verdicts)} rules, {len(true)} true, {len(single)} of them with one output: derived "
+            f"{answers[True]}, not derived {answers[False]}, about other graphs {answers[None]}"
+        )
+
+
+def sound(tests: int) -> None:
+    """Test the shipped rules at random shapes, attributes and values."""
+    begin, count, failures = time.process_time(), 0, 0
+    rules = [*RuleSet.load("full", numerics="fast")]
+    seed = 1000
+    while count < tests:
+        for rule in rules:
+            found = check_rule(rule, instances=24, draws=4, seed=seed)
+            failures += isinstance(found, Counterexample)
+            count += found.tests if isinstance(found, Passed) else 1
+        seed += 1
+        print(f"  {count} tests of {len(rules)} rules, {failures} failures, cpu_s {time.process_time() - begin:.0f}")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--taso", type=Path)
     parser.add_argument("--ops", type=int, default=4)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--only", default="taso,all,judge")
+    parser.add_argument("--tests", type=int, default=1_000_000)
     options = parser.parse_args()
     loop = calibration_s()
     print(json.dumps({"calibration_s": round(loop, 4)}))
@@ -77,6 +116,10 @@ def main() -> None:
             generation("taso", folder, loop, min(3, options.ops), options.jobs)
         if "all" in options.only.split(","):
             generation("all", folder, loop, options.ops, options.jobs)
+    if "covers" in options.only.split(",") and options.taso:
+        covers(options.taso)
+    if "sound" in options.only.split(","):
+        sound(options.tests)
     if "judge" in options.only.split(",") and options.taso:
         for file in sorted(options.taso.glob("*.pb")):
             printed, took = measured("import", file, "--jobs", options.jobs)

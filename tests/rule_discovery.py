@@ -10,7 +10,8 @@ import pytest
 
 from taso_substitutions import cli
 from taso_substitutions.engine import Serial
-from taso_substitutions.fragments import Fragment, chosen_fragments
+from taso_substitutions.fragment import Fragment
+from taso_substitutions.fragments import chosen_fragments
 from taso_substitutions.pipeline import FragmentResult, Pipeline
 from taso_substitutions.work import WorkFolder
 
@@ -33,6 +34,11 @@ def sized(name: str) -> Fragment:
     """Return a fragment at the usual sizes."""
     (fragment,) = chosen_fragments(name, LARGEST)
     return fragment
+
+
+def small(name: str = "scalar", operators: tuple[str, ...] = ("MatMul", "Mul")) -> Fragment:
+    """Return a fragment with few operators."""
+    return sized(name).only(operators)
 
 
 def pipeline(folder: Path | None = None) -> Pipeline:

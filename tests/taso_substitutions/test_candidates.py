@@ -11,7 +11,7 @@ from taso_substitutions.terms import Equality
 def found(name: str, ops: int = 2) -> list[Equality]:
     fragment = sized(name)
     table, evaluator = enumerate_fragment(fragment, ops)
-    return [equality for _, equality in candidates(Classes(fragment, table, evaluator.trivial))]
+    return [equality for _, equality in candidates(Classes(fragment, table, evaluator.trivial), ops)]
 
 
 def test_orders_list_inputs_by_first_use() -> None:

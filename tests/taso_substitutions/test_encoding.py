@@ -1,14 +1,18 @@
 import pytest
-from rule_discovery import discovered
+from rule_discovery import sized
 
 from taso_gym.errors import RuleError
+from taso_substitutions.candidates import Classes, candidates
 from taso_substitutions.encoding import decode, encode
+from taso_substitutions.enumerate import enumerate_fragment
 from taso_substitutions.fragments import FRAGMENTS
 
 
 @pytest.mark.parametrize("name", [f.name for f in FRAGMENTS.values() if f.usual])
 def test_equalities_survive(name: str) -> None:
-    for equality in discovered(name).general:
+    fragment = sized(name)
+    table, evaluator = enumerate_fragment(fragment, 2)
+    for _, equality in candidates(Classes(fragment, table, evaluator.trivial), 2):
         assert decode(encode(equality)) == equality
 
 

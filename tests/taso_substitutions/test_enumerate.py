@@ -5,7 +5,8 @@ import pytest
 from rule_discovery import sized
 
 from taso_substitutions.enumerate import Table, enumerate_fragment, estimated_bytes, pack, unpack
-from taso_substitutions.fragments import FRAGMENTS, Fragment, fragment, op
+from taso_substitutions.fragment import Fragment, fragment, op
+from taso_substitutions.fragments import FRAGMENTS
 
 TINY = fragment("tiny", "x y: AB", op("Add", 2, alike=True), op("Relu"))
 

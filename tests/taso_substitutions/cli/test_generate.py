@@ -16,7 +16,6 @@ def generated(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_files_are_rule_sets(generated: Path) -> None:
     full, basis = (RuleSet.load(generated / f"{name}.rules") for name in ("full", "basis"))
     assert len(full) >= len(basis) > 0
-    assert {rule.name for rule in basis} <= {rule.name for rule in full}
 
 
 def test_a_header_says_how_it_was_made(generated: Path) -> None:

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from taso_gym.rules.rule import Call, Expr, Output, Term, Var
 from taso_substitutions.enumerate import Table
-from taso_substitutions.fragments import Fragment
+from taso_substitutions.fragment import Fragment
 from taso_substitutions.terms import Equality, call_of, canonical
 
 Ints = NDArray[np.int64]
@@ -169,16 +169,18 @@ def size_variable(value: Any) -> str:
     return "s_" + "_".join(str(d).replace("*", "") for d in value)
 
 
-def candidates(classes: Classes) -> Iterator[tuple[int, Equality]]:
+def candidates(classes: Classes, most: int) -> Iterator[tuple[int, Equality]]:
     """Yield the equalities of a fragment, each once modulo renaming of inputs, with the operators of the DAGs.
 
     Args:
         classes: of the applications of a fragment.
+        most: operators of a DAG.
     """
     fragment, table = classes.fragment, classes.table
     terms, types, sizes = Terms(classes), fragment.types(), size_attributes(fragment)
     seen: set[str] = set()
-    for number in classes.pairs().tolist():
+    pairs = classes.pairs()
+    for number in pairs[table.size[pairs] <= most].tolist():
         left, right = terms.of(number), terms.of_value(int(table.value[number]))
         if call_of(left) is None:
             continue

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from taso_gym.errors import OptionError
 from taso_substitutions.fingerprint import Evaluator
-from taso_substitutions.fragments import Fragment
+from taso_substitutions.fragment import Fragment
 from taso_substitutions.kinds import bound_shape
 
 Ints = NDArray[np.int64]

@@ -13,7 +13,7 @@ from taso_gym.ops.modular import MERSENNE_31
 from taso_gym.ops.operator import Operator
 from taso_gym.tensor import TensorType
 from taso_substitutions.batched import BatchedModule, BatchedResidues
-from taso_substitutions.fragments import Fragment
+from taso_substitutions.fragment import Fragment
 from taso_substitutions.kinds import Kinds, bound_shape
 
 Ints = NDArray[np.int64]

@@ -15,7 +15,8 @@ from typing import Any
 from taso_gym.errors import TasoError
 from taso_gym.rules.conditions import Binding
 from taso_gym.rules.functions import Operand
-from taso_gym.rules.rule import Call, Output, Root, Term, Var
+from taso_gym.rules.rule import Call, Output, Root, Rule, Term, Var
+from taso_gym.rules.ruleset import operators_of
 from taso_substitutions.terms import (
     Equality,
     attribute_variables,
@@ -26,8 +27,11 @@ from taso_substitutions.terms import (
     type_of,
     variables,
 )
-from taso_substitutions.verify.prover import Proof, prove
+from taso_substitutions.verify.analytic import prove_analytic
+from taso_substitutions.verify.prover import Proof, UnprovableError, prove
 
+ANALYTIC = frozenset({"Exp", "Softmax", "LayerNormalization", "BatchNormalization"})
+"""Operators of which the fragments have equalities that are true of these functions, not of any."""
 SPLITS = 3
 """Most occurrences of a variable on each side for which all ways to tell them apart are tried."""
 
@@ -44,6 +48,13 @@ class General:
     equality: Equality
     forward: Proof | None
     backward: Proof | None
+
+    def directions(self) -> Iterator[tuple[Equality, Proof, str]]:
+        """Yield (equality, proof, end of the name) of each direction that is a rule."""
+        if self.forward:
+            yield self.equality, self.forward, ""
+        if self.backward:
+            yield self.equality.flipped(), self.backward, "-back"
 
 
 class Generaliser:
@@ -75,7 +86,7 @@ class Generaliser:
         if not set(attribute_variables(right)) <= set(attribute_variables(left)):
             return None
         try:
-            return prove(equality.rule("candidate"), self.binding(equality))
+            return shown(equality.rule("candidate"), self.binding(equality))
         except TasoError:
             return None
 
@@ -122,6 +133,21 @@ class Generaliser:
                 a = rename(equality.left, name, [f"{name}_{i}" for i in range(left)])
                 b = rename(equality.right, name, [f"{name}_{i}" for i in order])
                 yield canonical(a, b, types, equality.attrs)
+
+
+def shown(rule: Rule, example: Binding) -> Proof:
+    """Prove a rule for all sizes, by axioms of non-linear functions where it isn't true of any function.
+
+    Raises:
+        UnprovableError: the sides differ, or have no index form.
+        WorkExhaustedError: the normal forms are too large.
+    """
+    try:
+        return prove(rule, example)
+    except UnprovableError:
+        if not operators_of((*rule.lhs, *rule.rhs)) & ANALYTIC:
+            raise
+        return prove_analytic(rule, example)
 
 
 def outputs_of(term: Root) -> set[Term]:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from taso_gym.errors import TypeInferenceError
 from taso_gym.signature import Signature, signature
 from taso_gym.tensor import TensorType
-from taso_substitutions.fragments import Fragment
+from taso_substitutions.fragment import Fragment
 
 UNKNOWN, NO, YES = -1, 0, 1
 
@@ -68,7 +68,8 @@ class Kinds:
             self._signatures[key] = None
             with suppress(TypeInferenceError):
                 sig = signature(instance.op, dict(instance.attrs), types) if instance.takes(types) else None
-                self._signatures[key] = sig if sig and self._has_elements(sig.outputs) else None
+                same = instance.key == "Reshape" and sig is not None and sig.outputs[0] == types[0]
+                self._signatures[key] = sig if sig and not same and self._has_elements(sig.outputs) else None
         return self._signatures[key]
 
     def _has_elements(self, types: Sequence[object]) -> bool:

@@ -14,7 +14,7 @@ from typing import Any
 from taso_gym.rules.rule import Call, Expr, Output, Root
 from taso_gym.rules.unparse import unparse, unparse_term
 from taso_substitutions.generalise import General
-from taso_substitutions.statement import ATOM, attempts, first_that_passes
+from taso_substitutions.statement import attempts, equal_shapes, first_that_passes
 from taso_substitutions.terms import Equality, subterms
 from taso_substitutions.verify.prover import Proof
 
@@ -29,19 +29,20 @@ def lifted(general: General, name: str) -> list[str]:
     """Return the lifted rules of an equality as lines; none where nothing can be lifted."""
     for groups in (True, False):
         for literals in (True, False):
-            sides = lift(general.equality, groups=groups, literals=literals)
-            if sides is None:
+            if lift(general.equality, groups=groups, literals=literals) is None:
                 continue
-            pair = zip((sides, sides[::-1]), (general.forward, general.backward), ("", "-back"), strict=True)
-            found = [_rule(general, proof, f"{a} => {b}", f"{name}{end}") for (a, b), proof, end in pair if proof]
+            found: list[str | None] = []
+            for equality, proof, end in general.directions():
+                sides = lift(equality, groups=groups, literals=literals)
+                found.append(_rule(equality, proof, " => ".join(sides), f"{name}{end}") if sides else None)
             lines = [line for line in found if line]
             if lines and len(lines) == len(found):
                 return lines
     return []
 
 
-def _rule(general: General, proof: Proof, body: str, name: str) -> str | None:
-    rule = first_that_passes(name, body, _conditions(general.equality, proof), INSTANCES)
+def _rule(equality: Equality, proof: Proof, body: str, name: str) -> str | None:
+    rule = first_that_passes(name, body, _conditions(equality, proof), INSTANCES)
     return unparse(rule) if rule else None
 
 
@@ -58,24 +59,6 @@ def _conditions(equality: Equality, proof: Proof) -> Iterator[list[str]]:
         yield shapes
         yield [*ranks, *shapes]
     yield from attempts(equality, proof)
-
-
-def equal_shapes(equality: Equality, proof: Proof) -> list[str]:
-    """Return which variables a proof makes equal on every axis, as conditions."""
-    group: dict[str, str] = {}
-    for fact in (*proof.typing, *proof.lacking):
-        left, _, right = fact.partition(" = ")
-        if ATOM.match(left) and ATOM.match(right):
-            group[left] = right
-
-    def root(size: str) -> str:
-        while size in group:
-            size = group[size]
-        return size
-
-    axes = {n: tuple(root(f"{n}.{i}") for i in range(len(t.shape or ()))) for n, t in equality.named().items()}
-    first: dict[tuple[str, ...], str] = {}
-    return [f"shape({first[a]}) == shape({n})" for n, a in axes.items() if a and first.setdefault(a, n) != n]
 
 
 def lift(equality: Equality, *, groups: bool, literals: bool) -> tuple[str, str] | None:

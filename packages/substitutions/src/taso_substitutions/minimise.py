@@ -1,157 +1,66 @@
-"""Minimising: the rules that the others derive are left out, by equality saturation (egglog).
+"""Minimising the statements of all fragments: those whose every use the others derive are left out.
 
-Derivation is untyped: it measures what a rule adds, and proves nothing; every rule that is kept has its own proofs.
+A statement is used in the fragment that it was found in, as equalities of that fragment's types. What the others say
+there, found by closure, derives them by saturation; so what followed from it follows without it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
-from egglog.bindings import EggSmolError, EGraph, PrintAllFunctionsSize
+from taso_substitutions.derive import Deriver
+from taso_substitutions.encoding import decode, encode
+from taso_substitutions.search import Statement
 
-from taso_gym.rules.rule import Call, Output, Root, Var
-from taso_gym.rules.unparse import unparse_expr
-from taso_gym.tensor import TensorType
-from taso_substitutions.fragments import BY_KEY
-from taso_substitutions.terms import Equality, attribute_variables, call_of, subterms, type_of, variables
-
-ITERATIONS = 3
-BATCH = 40
-"""Equalities that are decided in one e-graph."""
-NODES = 40_000
-"""E-nodes after which saturation ends: a work counter, the same on every machine."""
+Uses = Mapping[str, Sequence[str]]
+"""Key of a statement -> what it says in a fragment, as encoded equalities."""
 
 
-def derivable(targets: Sequence[Equality], rules: Sequence[Equality], iterations: int = ITERATIONS) -> list[bool]:
-    """Return which equalities follow from rules within some iterations of equality saturation."""
-    result: list[bool] = []
-    for begin in range(0, len(targets), BATCH):
-        result += decide(targets[begin : begin + BATCH], rules, iterations)
-    return result
-
-
-def decide(targets: Sequence[Equality], rules: Sequence[Equality], iterations: int = ITERATIONS) -> list[bool]:
-    """Return which equalities follow from rules, all in one e-graph; what exceeds `NODES` counts as not derived."""
-    names = Names()
-    pairs = [names.ground(e, number) for number, e in enumerate(targets)]
-    rewrites = sorted({line for rule in rules for line in names.rewrites(rule)})
-    swaps = names.commutations()
-    lets = [f"(let $l{i} {a})\n(let $r{i} {b})" for i, (a, b) in enumerate(pairs)]
-    graph = EGraph()
-    graph.run_program(*graph.parse_program("\n".join([names.datatype(), *rewrites, *swaps, *lets])))
-    known = [a == b for a, b in pairs]
-    for _ in range(iterations):
-        *_, sizes = graph.run_program(*graph.parse_program("(run 1)\n(print-size)"))
-        assert isinstance(sizes, PrintAllFunctionsSize)
-        known = [done or _holds(graph, f"(check (= $l{i} $r{i}))") for i, done in enumerate(known)]
-        if all(known) or sum(size for _, size in sizes.sizes) > NODES:
-            break
-    return known
-
-
-def _holds(graph: EGraph, check: str) -> bool:
-    try:
-        graph.run_program(*graph.parse_program(check))
-    except EggSmolError:
-        return False
-    return True
-
-
-class Names:
-    """Writes terms in egglog's language.
-
-    A constructor is an output of an operator on two operands of one shape, or on operands of given ranks, of which
-    those axes are known that have size 1; so what holds for a scalar or a column isn't applied to a matrix. Attributes
-    are its first arguments.
-    """
-
-    def __init__(self) -> None:
-        self._names: dict[tuple[str, str, int, tuple[str, ...]], str] = {}
-
-    def _name(self, op: str, attrs: str, output: int, operands: tuple[str, ...]) -> str:
-        return self._names.setdefault((op, attrs, output, operands), f"F{len(self._names)}")
-
-    def write(self, term: Root, equality: Equality, leaf: str) -> str:
-        """Return a term; ``leaf`` writes a variable, as egglog's own (``{}``) or as a constant."""
-        if isinstance(term, Var):
-            return leaf.format(term.name)
-        call = call_of(term)
-        assert call is not None
-        attrs = " ".join(f"{k}={'?' * len(attribute_variables(Call(call.op, (), ((k, v),))))}" for k, v in call.attrs)
-        values = [leaf.format(v.value) if v.kind == "name" else f'(V "{unparse_expr(v)}")' for _, v in call.attrs]
-        types = [type_of(a, equality) for a in call.args]
-        alike = len(types) == 2 and types[0] == types[1]
-        shapes = ("=", "=") if alike else tuple(map(_pattern, types))
-        name = self._name(call.op, attrs, term.index if isinstance(term, Output) else 0, shapes)
-        return f"({' '.join([name, *values, *(self.write(a, equality, leaf) for a in call.args)])})"
-
-    def ground(self, equality: Equality, number: int) -> tuple[str, str]:
-        """Return both sides with constants of their own for variables."""
-        leaf = f'(V "{number}.{{}}")'
-        left, right = (self.write(side, equality, leaf) for side in (equality.left, equality.right))
-        return left, right
-
-    def rewrites(self, rule: Equality) -> list[str]:
-        """Return the directions of a rule in which no variable appears from nowhere."""
-        sides = [(rule.left, rule.right), (rule.right, rule.left)]
-        return [
-            f"(rewrite {self.write(a, rule, '{}')} {self.write(b, rule, '{}')})"
-            for a, b in sides
-            if call_of(a) is not None and _names(b) <= _names(a) and not _is_identity(a, b)
-        ]
-
-    def commutations(self) -> list[str]:
-        """Return what every matcher of ours knows without a rule: operands that may be swapped."""
-        found: list[str] = []
-        for (op, attrs, output, operands), name in list(self._names.items()):
-            if BY_KEY[op].commutative and len(operands) == 2:
-                found.append(f"(rewrite ({name} a b) ({self._name(op, attrs, output, operands[::-1])} b a))")
-        return found
-
-    def datatype(self) -> str:
-        """Return the declaration of all constructors used so far."""
-        rows = [
-            f"({name} {'T ' * (len(operands) + attrs.count('='))})"
-            for (_, attrs, _, operands), name in self._names.items()
-        ]
-        return f"(datatype T (V String) {' '.join(rows)})"
-
-
-def _pattern(type_: TensorType | None) -> str:
-    return "?" if type_ is None else "".join("1" if d == 1 else "n" for d in type_.shape or ())
-
-
-def _is_identity(a: Root, b: Root) -> bool:
-    """Whether a term is a variable only at certain sizes: a Reshape to the shape that there is."""
-    return isinstance(b, Var) and any(call.op == "Reshape" for call in subterms(a))
-
-
-def _names(term: Root) -> set[str]:
-    assert isinstance(term, Var | Call | Output)
-    return {*variables(term), *attribute_variables(term)}
-
-
-def basis(rules: Sequence[Equality], on_progress: Callable[[int], None] = lambda _: None) -> list[Equality]:
-    """Return a small part of the rules that derives all of them.
-
-    Forward: the smallest rule that those before it don't derive is taken, and again. Backward: each one taken is left
-    out again if the others derive it.
+def minimal(
+    own: Mapping[str, Sequence[Statement]], uses: Mapping[str, Uses], on_progress: Callable[[int, int], None]
+) -> list[str]:
+    """Return the keys of statements that derive all others.
 
     Args:
-        rules: equalities that have been proved.
-        on_progress: told how many are left to derive.
+        own: fragment -> the statements that were found in it, with what they say there.
+        uses: fragment -> what every statement says in it.
+        on_progress: told how many statements have been tried, and of how many.
     """
-    waiting = sorted(rules, key=lambda e: (e.size, e.key))
-    chosen: list[Equality] = []
-    while waiting:
-        block = waiting[:BATCH]
-        known = decide(block, chosen)
-        first = known.index(False) if False in known else len(block)
-        chosen += block[first : first + 1]
-        waiting = waiting[first + 1 :] if first < len(block) else waiting[len(block) :]
-        on_progress(len(waiting))
-    for rule in sorted(chosen, key=lambda e: (-e.size, e.key)):
-        others = [r for r in chosen if r is not rule]
-        if decide([rule], others)[0]:
-            chosen = others
-    return chosen
+    every = {s.key: s for statements in own.values() for s in statements}
+    local = [_Local(statements, uses[name]) for name, statements in own.items()]
+    kept = sorted(every, key=lambda key: rank(every[key]))
+    order = kept[::-1]
+    for number, key in enumerate(order, 1):
+        others = [k for k in kept if k != key]
+        if all(fragment.derives(key, others) for fragment in local):
+            kept = others
+        on_progress(number, len(order))
+    return kept
+
+
+def rank(statement: Statement) -> tuple[int, int, int, str]:
+    """Order statements: small ones first, and of those such as have few conditions."""
+    return statement.equality.size, statement.key.count(" if "), len(statement.key), statement.key
+
+
+class _Local:
+    """A fragment: what was found in it, and what all statements say in it."""
+
+    def __init__(self, statements: Sequence[Statement], uses: Uses) -> None:
+        self.deriver = Deriver()
+        self.found = {s.key: s.instances for s in statements}
+        # A statement says at least what the whole search found that it says.
+        self.uses = {key: set(texts) for key, texts in uses.items()}
+        for key, instances in self.found.items():
+            self.uses[key] = self.uses.get(key, set()) | set(map(encode, instances))
+        texts = sorted(set[str]().union(*self.uses.values()))
+        self.rewrites = {text: self.deriver.names.rewrites(decode(text)) for text in texts}
+
+    def derives(self, key: str, others: Sequence[str]) -> bool:
+        """Whether other statements derive what a statement of the fragment says in it."""
+        said = set[str]().union(*(self.uses[other] for other in others))
+        left = [e for e in self.found.get(key, ()) if encode(e) not in said and encode(e.flipped()) not in said]
+        if not left:
+            return True
+        self.deriver.rewrites = dict.fromkeys(line for text in sorted(said) for line in self.rewrites[text])
+        return all(self.deriver.derives(left[:1])) and all(self.deriver.derives(left))

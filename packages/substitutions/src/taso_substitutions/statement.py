@@ -16,9 +16,9 @@ from taso_gym.rules.rule import Rule, Term
 from taso_gym.rules.ruleset import operators_of
 from taso_gym.rules.unparse import unparse_term
 from taso_gym.tensor import Dim, Poly
-from taso_substitutions.generalise import General, Generaliser
+from taso_substitutions.generalise import General, Generaliser, shown
 from taso_substitutions.terms import Equality, call_of, literal, variables
-from taso_substitutions.verify.prover import Proof, prove
+from taso_substitutions.verify.prover import Proof
 from taso_substitutions.verify.sampling import sample_instances
 from taso_substitutions.verify.testing import Counterexample, check_rule
 
@@ -37,16 +37,11 @@ NAMED = re.compile(r"\b([a-z]\w*)\.(\d+)\b")
 
 def state(general: General, name: str) -> list[Rule]:
     """Return the rules of an equality: one for each direction that holds."""
-    forward = _direction(general.equality, general.forward, name)
-    backward = _direction(general.equality.flipped(), general.backward, f"{name}-back")
-    return [rule for rule in (forward, backward) if rule]
-
-
-def _direction(equality: Equality, proof: Proof | None, name: str) -> Rule | None:
-    """Return a direction under the first set of conditions that passes; None where none does."""
-    if proof is None:
-        return None
-    return first_that_passes(name, equality.body, attempts(equality, proof))
+    found = (
+        first_that_passes(f"{name}{end}", equality.body, attempts(equality, proof))
+        for equality, proof, end in general.directions()
+    )
+    return [rule for rule in found if rule]
 
 
 def first_that_passes(name: str, body: str, conditions: Iterator[list[str]], instances: int = INSTANCES) -> Rule | None:
@@ -62,18 +57,42 @@ def first_that_passes(name: str, body: str, conditions: Iterator[list[str]], ins
 
 
 def attempts(equality: Equality, proof: Proof) -> Iterator[list[str]]:
-    """Yield sets of conditions, each stronger than the one before."""
-    ranks = ranks_of(equality)
-    needs, facts = equalities(proof.lacking), equalities(proof.typing)
+    """Yield sets of conditions, weaker ones first; sizes that are numbers come last."""
+    ranks, needs, facts = ranks_of(equality), equalities(proof.lacking), equalities(proof.typing)
     if needs is None:
         return
-    if not proof.lacking:
-        yield []
-    yield ranks
-    if needs:
-        yield [*ranks, *needs]
-    if facts:
-        yield [*ranks, *needs, *facts]
+    shapes = equal_shapes(equality, proof)
+    least = [f"rank({n}) >= {len(t.shape)}" for n, t in equality.named().items() if t.shape and len(t.shape) > 1]
+    for sizes in [[], sizes_of(equality)] if sizes_of(equality) else [[]]:
+        weak = [*([[], least] if not proof.lacking else []), *([shapes, [*least, *shapes]] if shapes else [])]
+        typed = [ranks, *([[*ranks, *shapes]] if shapes else []), *([[*ranks, *needs]] if needs else [])]
+        yield from ([*wanted, *sizes] for wanted in [*weak, *typed])
+        if facts:
+            yield [*ranks, *needs, *facts, *sizes]
+
+
+def sizes_of(equality: Equality) -> list[str]:
+    """Return the sizes that are numbers, those of kernels and of axes that a reduction left, as conditions."""
+    dims = ((n, i, d) for n, t in equality.named().items() for i, d in enumerate(t.shape or ()))
+    return [f"dim({n}, {i}) == {d}" for n, i, d in dims if isinstance(d, int)]
+
+
+def equal_shapes(equality: Equality, proof: Proof) -> list[str]:
+    """Return which variables a proof makes equal on every axis, as conditions."""
+    group: dict[str, str] = {}
+
+    def root(size: str) -> str:
+        while size in group:
+            size = group[size]
+        return size
+
+    for fact in (*proof.typing, *proof.lacking):
+        left, _, right = fact.partition(" = ")
+        if ATOM.match(left) and ATOM.match(right) and root(left) != root(right):
+            group[root(left)] = root(right)
+    axes = {n: tuple(root(f"{n}.{i}") for i in range(len(t.shape or ()))) for n, t in equality.named().items()}
+    first: dict[tuple[str, ...], str] = {}
+    return [f"shape({first[a]}) == shape({n})" for n, a in axes.items() if a and first.setdefault(a, n) != n]
 
 
 def ranks_of(equality: Equality) -> list[str]:
@@ -111,7 +130,7 @@ def passes(rule: Rule, instances: int = INSTANCES) -> bool:
     try:
         if isinstance(check_rule(rule, instances=instances), Counterexample):
             return False
-        return all(prove(rule, instance.binding()).complete for instance in sample_instances(rule, instances, 0))
+        return all(shown(rule, instance.binding()).complete for instance in sample_instances(rule, instances, 0))
     except TasoError:
         return False
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from hashlib import blake2b
 from pathlib import Path
 
@@ -14,10 +16,12 @@ from taso_gym.rules.rule import Rule
 from taso_gym.rules.ruleset import operators_of
 from taso_gym.rules.unparse import unparse, unparse_body
 from taso_substitutions import __version__
-from taso_substitutions.minimise import ITERATIONS
-from taso_substitutions.pipeline import CHECK_ITERATIONS, Generated
+from taso_substitutions.pipeline import Generated
 
 FULL, BASIS = "full", "basis"
+VARIABLE = re.compile(r"\b[a-z]\w*\b(?!=)(?!\()")
+"""A name that is neither an attribute's nor a function's."""
+WORDS_OF_CONDITIONS = frozenset({"and", "or", "not", "in", "opset"})
 WORDS = 3
 """Operators that a name mentions."""
 
@@ -30,17 +34,35 @@ def rule_name(rule: Rule) -> str:
 
 
 def named_lines(groups: Iterable[Sequence[str]]) -> list[str]:
-    """Return the rules of groups as lines, each once, sorted by what they say."""
+    """Return the rules of groups as lines, each once, sorted by what they say; what holds both ways is one line."""
     rules = {unparse_body(r): r for group in groups for line in group for r in parse_rules(line)}
     ordered = sorted(rules.items(), key=lambda item: (len(operators_of(item[1].lhs)), len(item[0]), item[0]))
-    return [_renamed(rule, rule_name(rule)) for _, rule in ordered]
+    lines: list[str] = []
+    backward: dict[str, int] = {}
+    for _, rule in ordered:
+        claim = f"{rule.numerics} {rule.any_type} "
+        place = backward.get(claim + _anonymous(rule))
+        if place is not None and "<=>" not in lines[place]:
+            lines[place] = lines[place].replace(" => ", " <=> ")
+            continue
+        backward.setdefault(claim + _anonymous(replace(rule, lhs=rule.rhs, rhs=rule.lhs)), len(lines))
+        lines.append(unparse(Rule(rule_name(rule), rule.lhs, rule.rhs, rule.conditions, rule.numerics, rule.any_type)))
+    return lines
 
 
-def _renamed(rule: Rule, name: str) -> str:
-    return unparse(Rule(name, rule.lhs, rule.rhs, rule.conditions, rule.numerics, rule.any_type))
+def _anonymous(rule: Rule) -> str:
+    """Return what a rule says with its variables numbered by first use, and its conditions in order."""
+    names: dict[str, str] = {}
+
+    def number(match: re.Match[str]) -> str:
+        return names.setdefault(match[0], f"v{len(names)}") if match[0] not in WORDS_OF_CONDITIONS else match[0]
+
+    body, _, conditions = unparse_body(rule).partition(" if ")
+    sides = VARIABLE.sub(number, body)
+    return " if ".join([sides, *sorted(VARIABLE.sub(number, c) for c in conditions.split(" and ") if c)])
 
 
-def header(found: Generated, what: str, command: str, ops: int, lines: int) -> list[str]:
+def header(found: Generated, what: str, command: str, ops: int, rules: int, lines: int) -> list[str]:
     """Return the comment lines at the top of a rule file."""
     operators = sorted({i.key for r in found.results for i in r.fragment.instances})
     totals: Mapping[str, int] = {k: sum(r.counts[k] for r in found.results) for k in found.results[0].counts}
@@ -51,19 +73,13 @@ def header(found: Generated, what: str, command: str, ops: int, lines: int) -> l
     ]
     return [
         f"# {what}, written by taso-substitutions {__version__}: {command}",
-        f"# {lines} rules. {len(operators)} operators: {', '.join(operators)}.",
+        f"# {rules} rules in {lines} lines. {len(operators)} operators: {', '.join(operators)}.",
         *(f"# Fragment {line}." for line in bounds),
         "# Equalities: " + ", ".join(f"{count} {name}" for name, count in totals.items()) + ".",
-        f"# Basis: {len(distinct(found.short))} statements for {len(found.basis)} equalities.",
-        f"# Completeness: all equalities of DAGs of up to {ops} operators over a fragment at its sizes were found;",
-        f"# the basis of each, chosen at {ITERATIONS} iterations of saturation, derives them in {CHECK_ITERATIONS},",
-        f"# but for {len(found.exceptions)} that exceptions.txt lists.",
+        f"# Completeness: all equalities of DAGs of up to {ops} operators over a fragment at its sizes were found, and",
+        f"# the {len(found.basis)} statements of basis.rules derive them, but for {len(found.exceptions)} that",
+        "# exceptions.txt lists.",
     ]
-
-
-def distinct(groups: Iterable[Sequence[str]]) -> set[tuple[str, ...]]:
-    """Return the groups that say something, each once."""
-    return {tuple(group) for group in groups if group}
 
 
 def check_writable(folder: Path, *, force: bool) -> None:
@@ -81,13 +97,14 @@ def check_writable(folder: Path, *, force: bool) -> None:
 def write(found: Generated, folder: Path, command: str, ops: int) -> dict[str, int]:
     """Write ``full.rules``, ``basis.rules`` and ``exceptions.txt``; return the number of rules of each set."""
     counts: dict[str, int] = {}
+    short = [statement.lines for statement in found.basis]
     for name, what, groups in (
-        (FULL, "All most general rules", [*found.full, *found.short]),
-        (BASIS, "Rules that derive all others", found.short),
+        (FULL, "All most general rules", [*found.full, *short]),
+        (BASIS, "Rules that derive all others", short),
     ):
         lines = named_lines(groups)
-        text = "\n".join([*header(found, what, command, ops, len(lines)), "", *lines])
+        counts[name] = len(parse_rules("\n".join(lines)))
+        text = "\n".join([*header(found, what, command, ops, counts[name], len(lines)), "", *lines])
         write_text(folder / f"{name}.rules", f"{text}\n")
-        counts[name] = len(lines)
     write_text(folder / "exceptions.txt", "".join(f"{line}\n" for line in found.exceptions))
     return counts

@@ -12,7 +12,7 @@ from taso_gym.rules.rule import Call, Expr, Output, Root, Rule, Term, Var
 from taso_gym.rules.unparse import unparse_term
 from taso_gym.signature import signature
 from taso_gym.tensor import TensorType
-from taso_substitutions.fragments import BY_KEY
+from taso_substitutions.fragment import BY_KEY
 
 
 @dataclass(frozen=True)

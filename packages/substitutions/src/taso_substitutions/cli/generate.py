@@ -15,9 +15,10 @@ from taso_gym.console import console, errors
 from taso_gym.errors import OptionError
 from taso_substitutions.engine import engine
 from taso_substitutions.enumerate import estimated_bytes
-from taso_substitutions.fragments import Fragment, chosen_fragments
+from taso_substitutions.fragment import Fragment
+from taso_substitutions.fragments import chosen_fragments
 from taso_substitutions.pipeline import Generated, Pipeline
-from taso_substitutions.store import check_writable, distinct, write
+from taso_substitutions.store import check_writable, write
 from taso_substitutions.work import WorkFolder
 
 MOST_OPERATORS = 6
@@ -52,7 +53,7 @@ def generate(
         pipeline = Pipeline(running, folder, display)
         results = pipeline.fragments(mine, ops)
         if not shard:
-            found = pipeline.finish(results, most)
+            found = pipeline.finish(results, ops, most)
             _write(pipeline, found, output, ops, _command(max_shape, ops, fragments, operators), certificates)
     if shard:
         console.print(f"shard {shard}: {', '.join(f.name for f in mine)} in {folder.path}; `merge` joins the shards")
@@ -127,7 +128,7 @@ def _write(pipeline: Pipeline, found: Generated, output: Path, ops: int, command
     counts = write(found, output, command, ops)
     for result in found.results:
         console.print(f"{result.fragment.name}: " + ", ".join(f"{n} {k}" for k, n in result.counts.items()))
-    console.print(f"{len(distinct(found.short))} statements are a basis; exceptions: {len(found.exceptions)}")
+    console.print(f"{len(found.basis)} statements are a basis; exceptions: {len(found.exceptions)}")
     for name, count in counts.items():
         path = output / f"{name}.rules"
         console.print(f"{count} rules in {path}")

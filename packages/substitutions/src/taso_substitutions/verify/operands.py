@@ -122,6 +122,8 @@ def _conv(site: Site, index: int) -> Shape:
         kernel = (1,) * (len(x) - 2) if draw.chance(0.3) else tuple(draw.integer(1, min(3, d)) for d in x[2:])
         return (group * draw.pick((1, 2, 3, 4)), x[1] // group, *kernel)
     assert x is not None and w is not None
+    if not w:
+        raise Unfit("a scalar as kernel")
     return (w[0],) if index == 2 else _conv_output(site, x, w)
 
 
