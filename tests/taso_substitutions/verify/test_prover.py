@@ -159,6 +159,8 @@ FALSE_ANALYTIC = [
     "Mul(Mul(x, Add(Erf(Mul(x, sqrt(2))), 1)), 0.5) => Gelu(x)",
     "Exp(Mul(x, c)) => Mul(Exp(x), Exp(c))",
     "Abs(Add(x, c)) => Add(Abs(x), Abs(c))",
+    "Reciprocal(Add(Div(2, Sub(Exp(x), 2)), 1)) => Sub(1, Div(2, Exp(x)))",
+    "Mul(Sub(x, x), c) => Mul(Sub(x, x), Div(c, Sub(c, c)))",
 ]
 
 
@@ -166,6 +168,11 @@ FALSE_ANALYTIC = [
 def test_axioms_prove_no_false_identity(text: str) -> None:
     with pytest.raises(UnprovableError):
         shown(text, prove_analytic, x=(2, 3), c=(2, 3))
+
+
+def test_a_quotient_by_exponentials_is_an_identity() -> None:
+    text = "Mul(x, Tanh(Softplus(x))) => Div(x, Add(Div(2, Mul(Exp(x), Add(Exp(x), 2))), 1))"
+    assert "logistic" in shown(text, prove_analytic, x=(2, 3)).axioms
 
 
 def test_the_documentation_states_every_axiom() -> None:

@@ -14,6 +14,7 @@ from taso_gym.rules.rule import Call, Rule, Var
 from taso_gym.rules.taso_pb import rule_of, text_of
 from taso_gym.rules.taso_wire import TasoRule
 from taso_substitutions.statement import equalities
+from taso_substitutions.verify.levels import assess
 from taso_substitutions.verify.prover import UnprovableError, prove
 from taso_substitutions.verify.sampling import sample_instances
 from taso_substitutions.verify.testing import Counterexample, check_rule
@@ -23,7 +24,10 @@ EXAMPLES = 3
 ROUNDS = 2
 """How often preconditions are added to a rule before it counts as refuted."""
 
-Outcome = Literal["proved", "tested", "refuted", "undecided"]
+MORE = 48
+"""Instances of a rule that isn't proved at once."""
+
+Outcome = Literal["proved", "bounded", "analytic", "tested", "refuted", "undecided"]
 
 
 @dataclass(frozen=True)
@@ -32,8 +36,8 @@ class Verdict:
 
     Attributes:
         name: of the rule.
-        outcome: "proved" for all sizes at sampled ranks and attributes; "tested" only; "refuted"; "undecided" if it
-            can't be said in our notation, or has hardly any instance.
+        outcome: "proved" for all sizes at sampled ranks and attributes; "bounded", "analytic" or "tested" as in a
+            certificate; "refuted"; "undecided" if it can't be said in our notation, or has hardly any instance.
         rule: a rule that holds, if there is one; with its added preconditions.
         added: the preconditions that it lacked.
         counterexample: where the rule as it was given is false, or why nothing was decided.
@@ -108,11 +112,13 @@ def judge(rule: Rule, rounds: int = ROUNDS) -> Verdict:
     for attempt in range(rounds + 1):
         try:
             found = check_rule(rule, instances=INSTANCES, draws=1)
+            if not isinstance(found, Counterexample) and _is_proved(rule):
+                return Verdict(rule.name, "proved", rule, tuple(added), first)
+            found = found if isinstance(found, Counterexample) else assess(rule, instances=MORE, draws=1)
         except EquivalenceError as error:
             return Verdict(rule.name, "undecided", None, tuple(added), first or str(error))
         if not isinstance(found, Counterexample):
-            outcome = "proved" if _is_proved(rule) else "tested"
-            return Verdict(rule.name, outcome, rule, tuple(added), first)
+            return Verdict(rule.name, found.status, rule, tuple(added), first)
         first = first or str(found)
         if attempt == rounds:
             break

@@ -43,8 +43,21 @@ class BoundedProof:
     solver: str
 
 
-def prove_bounded(rule: Rule, instance: Instance, rlimit: int = RLIMIT) -> BoundedProof | str:
-    """Prove a rule at the shapes of an instance, or say why that failed: a counterexample, or work that ran out.
+@dataclass(frozen=True)
+class Model:
+    """Values at which z3 says that the sides differ: true of the reals if no function was uninterpreted.
+
+    Attributes:
+        instance: with the constants that z3 was asked about.
+        arrays: leaf -> values.
+    """
+
+    instance: Instance
+    arrays: Mapping[str, Array]
+
+
+def prove_bounded(rule: Rule, instance: Instance, rlimit: int = RLIMIT) -> BoundedProof | Model | str:
+    """Prove a rule at the shapes of an instance, or return values at which it fails, or why work ran out.
 
     Constants whose value the rule asks for, and positions that a Gather reads, are numbers: those of the instance, and
     0, 1, … in turn.
@@ -70,8 +83,8 @@ def prove_bounded(rule: Rule, instance: Instance, rlimit: int = RLIMIT) -> Bound
     for a, b in zip(*sides, strict=True):
         if a.eq(b) or z3.is_true(z3.simplify(a - b == 0, som=True)):
             rewritten += 1
-        elif fault := _fault(a, b, rlimit):
-            return fault
+        elif (fault := _fault(a, b, rlimit)) is not None:
+            return fault if isinstance(fault, str) else Model(instance, _values(arrays, fault))
     shapes = {name: array.shape for name, array in arrays.items()}
     return BoundedProof(shapes, len(sides[0]), rewritten, f"z3 {z3.get_version_string()}")
 
@@ -87,16 +100,30 @@ def with_simple_weights(rule: Rule, instance: Instance) -> Instance:
     return found if all(holds(c, found.binding()) for c in rule.conditions) else instance
 
 
-def _fault(a: Any, b: Any, rlimit: int) -> str:
-    """Return why two terms aren't shown to be equal; empty where they are."""
+def _fault(a: Any, b: Any, rlimit: int) -> z3.ModelRef | str | None:
+    """Return where two terms differ, or why they aren't shown to be equal; None where they are."""
     solver = z3.Solver()
     solver.set("rlimit", rlimit)
     memo: dict[int, Any] = {}
     solver.add(with_comparisons(a, memo) != with_comparisons(b, memo))
     answer = solver.check()
     if answer == z3.unsat:
-        return ""
-    return f"counterexample: {solver.model()}" if answer == z3.sat else f"z3: {solver.reason_unknown()}"
+        return None
+    return solver.model() if answer == z3.sat else f"z3: {solver.reason_unknown()}"
+
+
+def _values(arrays: Mapping[str, Array], model: z3.ModelRef) -> dict[str, Array]:
+    """Return the numbers that a model gives to the variables."""
+    return {name: _numbers(array, model) if array.dtype == object else array for name, array in arrays.items()}
+
+
+def _numbers(array: Array, model: z3.ModelRef) -> Array:
+    result = np.zeros(array.shape)
+    for index in np.ndindex(array.shape):
+        value: Any = model.eval(array[index], model_completion=True)
+        exact = value.approx(20) if z3.is_algebraic_value(value) else value
+        result[index] = float(exact.as_fraction())
+    return result
 
 
 def _leaves(rule: Rule, instance: Instance) -> dict[str, Array]:

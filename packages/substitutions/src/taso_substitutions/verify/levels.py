@@ -8,15 +8,17 @@ from hashlib import blake2b
 from math import prod
 from typing import Literal
 
+import numpy as np
+
 from taso_gym.rules.conditions import Binding
 from taso_gym.rules.rule import Rule
 from taso_substitutions.verify.analytic import prove_analytic
-from taso_substitutions.verify.bounded import BoundedProof, prove_bounded
+from taso_substitutions.verify.bounded import BoundedProof, Model, prove_bounded
 from taso_substitutions.verify.instance import Instance
 from taso_substitutions.verify.normal.factors import WorkExhaustedError
 from taso_substitutions.verify.prover import Proof, UnprovableError, prove
 from taso_substitutions.verify.sampling import sample_instances
-from taso_substitutions.verify.testing import Counterexample, Passed, check_rule
+from taso_substitutions.verify.testing import Counterexample, Passed, Trial, check_rule
 
 Status = Literal["proved", "bounded", "analytic", "tested"]
 EXAMPLES = 6
@@ -98,6 +100,8 @@ def assess(rule: Rule, *, instances: int = 24, draws: int = 2, seed: int = 0) ->
     plain = _proofs(prove, rule, examples)
     small = sorted(samples, key=_smallness)
     bounded = _bounded(rule, small[: 1 if plain else BOUNDED])
+    if isinstance(bounded, Counterexample):
+        return bounded
     proofs = plain or _proofs(prove_analytic, rule, examples)
     axioms = tuple(sorted({axiom for p in proofs for axiom in p.axioms}))
     status: Status = "bounded" if bounded else "analytic" if proofs and axioms else "tested"
@@ -120,10 +124,14 @@ def _proofs(method: Callable[[Rule, Binding], Proof], rule: Rule, examples: Sequ
     return proofs
 
 
-def _bounded(rule: Rule, instances: Sequence[Instance]) -> Bounded | None:
+def _bounded(rule: Rule, instances: Sequence[Instance]) -> Bounded | Counterexample | None:
+    """Return what z3 shows; what it refutes counts where the numbers that it names do differ."""
     proofs: list[BoundedProof] = []
     for instance in instances:
         found = prove_bounded(rule, instance)
+        if isinstance(found, Model):
+            error = Trial(rule, found.instance, np.random.default_rng(0)).error_at(found.arrays)
+            return error if isinstance(error, Counterexample) else None
         if isinstance(found, str):
             return None
         proofs.append(found)

@@ -33,7 +33,7 @@ from taso_substitutions.verify.values import (
 )
 
 TOLERANCE = 1e-9
-"""Largest error in float64, relative to the largest element: rounding through some operators, but no wrong term."""
+"""Largest error in float64, relative to the largest element or 1: rounding through some operators, no wrong term."""
 FIELD_TRIES = 4
 """Draws of residues before giving up on one without a division by 0."""
 
@@ -137,8 +137,9 @@ class Trial:
         self.right = Side(instance, left=False, dtype=self.types[0].dtype)
 
     def fault(self) -> Counterexample | None:
-        """Return what is wrong with the types, or with the bits of a rule that claims to keep them."""
-        return self.type_fault() or (self.bit_fault() if self.rule.numerics == "exact" else None)
+        """Return what is wrong with the types, or with the bits of a rule that claims to keep them, or of integers."""
+        exact = self.rule.numerics == "exact" or "int" in self.instance.dtype
+        return self.type_fault() or (self.bit_fault() if exact else None)
 
     def type_fault(self) -> Counterexample | None:
         """Return what is wrong with the types of the right side."""
@@ -173,7 +174,7 @@ class Trial:
         return None
 
     def error(self, draws: int, first: int = 0) -> float | Counterexample | None:
-        """Return the largest relative error in float64, or where it is more than rounding.
+        """Return the largest error in float64, relative to the largest element or 1, or where it is more than rounding.
 
         None if no values were found for which the left side is finite.
 
@@ -186,20 +187,30 @@ class Trial:
             if draw >= draws and seen:
                 break
             arrays = numbers(self.rule, self.instance, self.rng, STYLES[(first + draw) % len(STYLES)])
-            try:
-                left = self._outputs(self.left, FLOAT64, arrays)
-            except IndexError:  # the left side reads a position that there isn't: other values may do
-                continue
-            try:
-                right = self._outputs(self.right, FLOAT64, arrays)
-            except IndexError as error:
-                return self._fault(f"the left side has a value and the right side hasn't: {error}", arrays)
-            for index, (a, b) in enumerate(zip(left, right, strict=True)):
-                error, place = relative_error(a, b)
-                seen = seen or place is not None
-                if error > TOLERANCE and place is not None:
-                    return self._fault(_at(index, place, a, b), arrays)
-                worst = max(worst, error)
+            found = self.error_at(arrays)
+            if isinstance(found, Counterexample):
+                return found
+            if found is not None:
+                worst, seen = max(worst, found), True
+        return worst if seen else None
+
+    def error_at(self, arrays: Arrays) -> float | Counterexample | None:
+        """Return the relative error at some values; None where the left side isn't finite, or has no value at all."""
+        worst, seen = 0.0, False
+        try:
+            left = self._outputs(self.left, FLOAT64, arrays)
+        except IndexError:  # it reads a position that there isn't
+            return None
+        try:
+            right = self._outputs(self.right, FLOAT64, arrays)
+        except IndexError as error:
+            return self._fault(f"the left side has a value and the right side hasn't: {error}", arrays)
+        for index, (a, b) in enumerate(zip(left, right, strict=True)):
+            error, place = relative_error(a, b, floor=1.0)
+            seen = seen or place is not None
+            if error > TOLERANCE and place is not None:
+                return self._fault(_at(index, place, a, b), arrays)
+            worst = max(worst, error)
         return worst if seen else None
 
     def agrees_in_field(self, draws: int) -> bool:

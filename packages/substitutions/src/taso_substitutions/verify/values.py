@@ -17,9 +17,9 @@ Arrays = Mapping[str, NDArray[Any]]
 Values = Callable[[tuple[int, ...], np.dtype[Any]], NDArray[Any]]
 """Draws the values of a tensor of a shape and element type."""
 SPECIALS = (0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 1e-40, 3e38)
-"""What a rule that keeps every bit is tried with besides ordinary numbers."""
-STYLES = ("normal", "positive", "wide")
-"""Standard normal; between 0.1 and 3, for logarithms, roots and variances; normal with deviation 20."""
+"""What a rule that keeps every bit is tried with besides ordinary numbers; integers with their limits."""
+STYLES = ("normal", "positive", "wide", "zeros")
+"""Standard normal; between 0.1 and 3, for logarithms, roots and variances; normal with deviation 20; a third zeros."""
 
 
 def residues(rule: Rule, instance: Instance, rng: np.random.Generator, prime: int) -> Arrays:
@@ -41,13 +41,17 @@ def numbers(rule: Rule, instance: Instance, rng: np.random.Generator, style: str
 
 
 def special_numbers(rule: Rule, instance: Instance, rng: np.random.Generator) -> Arrays:
-    """Draw numbers among which infinities, NaN, signed zeros and denormal ones are strewn."""
+    """Draw numbers among which infinities, NaN, signed zeros and denormal ones, or limits of integers, are strewn."""
 
     def values(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
         ordinary = _number(rng, shape, "normal")
-        strewn = np.where(rng.random(shape) < 0.2, rng.choice(SPECIALS, shape), ordinary)
+        special = rng.random(shape) < 0.2
+        if dtype.kind in "iu":
+            limits = np.iinfo(dtype)
+            return np.where(special, rng.choice([limits.min, limits.max], shape), (ordinary * 10).astype(dtype))
+        strewn = np.where(special, rng.choice(SPECIALS, shape), ordinary)
         with np.errstate(over="ignore"):
-            return (strewn if dtype.kind == "f" else ordinary * 10).astype(dtype)
+            return strewn.astype(dtype)
 
     return _draw(rule, instance, rng, values)
 
@@ -55,7 +59,8 @@ def special_numbers(rule: Rule, instance: Instance, rng: np.random.Generator) ->
 def _number(rng: np.random.Generator, shape: tuple[int, ...], style: str) -> NDArray[Any]:
     if style == "positive":
         return np.asarray(rng.uniform(0.1, 3, shape))
-    return np.asarray(rng.normal(0, 20 if style == "wide" else 1, shape))
+    values = np.asarray(rng.normal(0, 20 if style == "wide" else 1, shape))
+    return np.where(rng.random(shape) < 1 / 3, 0, values) if style == "zeros" else values
 
 
 def _draw(rule: Rule, instance: Instance, rng: np.random.Generator, values: Values) -> Arrays:
@@ -88,15 +93,22 @@ def index_bounds(rule: Rule, instance: Instance) -> dict[str, int]:
     return bounds
 
 
-def relative_error(reference: NDArray[Any], other: NDArray[Any]) -> tuple[float, tuple[int, ...] | None]:
+def relative_error(
+    reference: NDArray[Any], other: NDArray[Any], floor: float = 0.0
+) -> tuple[float, tuple[int, ...] | None]:
     """Return the largest difference where the reference is finite, relative to its largest element, and its place.
 
     The place is None where nothing is finite.
+
+    Args:
+        reference: an array of numbers.
+        other: another of its shape.
+        floor: what the difference is relative to where all elements are smaller.
     """
     finite = np.isfinite(reference)
     if not finite.any():
         return 0.0, None
-    scale = float(np.abs(reference[finite]).max()) or 1.0
+    scale = max(float(np.abs(reference[finite]).max()), floor) or 1.0
     with np.errstate(invalid="ignore"):
         difference = np.where(finite, np.abs(reference - other), 0.0)
     difference = np.where(np.isnan(difference), np.inf, difference)

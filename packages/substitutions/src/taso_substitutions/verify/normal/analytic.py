@@ -22,6 +22,7 @@ from taso_substitutions.verify.normal.patterns import (
     number_in,
     one_minus,
     one_plus_inverse,
+    one_plus_share,
     root,
     without,
 )
@@ -45,7 +46,7 @@ AXIOMS: Mapping[str, str] = {
     "exp-sum": "exp(a + b) = exp(a) exp(b), exp(n a) = exp(a)^n",
     "exp-log": "exp(n log(a)) = a^n",
     "tanh": "tanh(a) = 1 - 2 / (1 + exp(2 a))",
-    "logistic": "1 / (1 + 1 / exp(a)) = 1 - 1 / (1 + exp(a))",
+    "logistic": "1 / (1 + c / p) = 1 - c / (c + p) for c > 0, p a product of sums of exponentials",
     "log-exp": "log(1 + 1 / exp(a)) = log(1 + exp(a)) - a",
     "power": "a^(n/4) = sqrt(sqrt(a))^n and a = sqrt(a)^2 for a > 0",
     "max": "max(a, b) = b + max(a - b, 0), min(a, b) = -max(-a, -b), |a| = max(a, -a)",
@@ -143,11 +144,12 @@ class AnalyticModule(IndexModule):
 
     def inverted(self, p: Polynomial) -> Polynomial:
         """Return 1 / p."""
-        power = one_plus_inverse(p)
-        if power is None:
+        share = one_plus_share(p)
+        if share is None:
             return inverse(p)
         self._use("logistic")
-        return ONE + -inverse(ONE + power)
+        part, rest = share
+        return ONE + -inverse(constant(part) + rest).scale(part)
 
     def raised(self, base: Polynomial, exponent: Polynomial) -> Polynomial:
         """Return an element to the power of another one; quarters are roots."""

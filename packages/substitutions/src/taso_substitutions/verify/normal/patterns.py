@@ -1,8 +1,9 @@
-"""Shapes of normal forms that axioms ask for: common factors, 1 + 1 / m, (1 - s) a, roots of numbers."""
+"""Shapes of normal forms that axioms ask for: common factors, 1 + 1 / m, 1 + c / p, (1 - s) a, roots of numbers."""
 
 from __future__ import annotations
 
 from fractions import Fraction
+from functools import reduce
 
 from taso_substitutions.verify.normal.canonical import POWER
 from taso_substitutions.verify.normal.factors import Factor, Term
@@ -30,6 +31,27 @@ def one_plus_inverse(p: Polynomial) -> Polynomial | None:
     (term,) = rest.terms.values()
     inverses = all(f[:2] == ("f", "inv") and (f[2][0].single or ("",))[:2] == ("f", POWER) for f in term.factors)
     return inverse(rest) if term.coefficient == 1 and not term.bound and inverses else None
+
+
+def one_plus_share(p: Polynomial) -> tuple[Fraction, Polynomial] | None:
+    """Return (c, q) where an element is 1 + c / q, c > 0 and q a product of sums of exponentials."""
+    rest = p + -ONE
+    if len(p.terms) != 2 or len(rest.terms) != 1:
+        return None
+    (term,) = rest.terms.values()
+    if (
+        term.coefficient <= 0
+        or term.bound
+        or not all(f[:2] == ("f", "inv") and _is_positive(f[2][0]) for f in term.factors)
+    ):
+        return None
+    return term.coefficient, reduce(lambda a, f: a * f[2][0], term.factors, ONE)
+
+
+def _is_positive(p: Polynomial) -> bool:
+    """Whether an element is a sum of positive multiples of products of exponentials."""
+    terms = p.terms.values()
+    return all(t.coefficient > 0 and all(f[:2] == ("f", POWER) for f in t.factors) for t in terms)
 
 
 def common_factors(p: Polynomial) -> list[Factor]:

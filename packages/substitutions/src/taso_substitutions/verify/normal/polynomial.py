@@ -17,6 +17,7 @@ from fractions import Fraction
 from itertools import product
 from math import isfinite
 
+from taso_substitutions.verify.normal.axes import UnprovableError
 from taso_substitutions.verify.normal.canonical import canonical
 from taso_substitutions.verify.normal.factors import (
     Factor,
@@ -166,7 +167,13 @@ def term_of(term: Term) -> Polynomial:
 
 
 def inverse(p: Polynomial) -> Polynomial:
-    """Return 1 / p; distributes over what can be taken out of a single term."""
+    """Return 1 / p; distributes over what can be taken out of a single term.
+
+    Raises:
+        UnprovableError: p is 0 for all values, so that no times of it is 0.
+    """
+    if not p.terms:
+        raise UnprovableError("expected divisors other than 0, found 0")
     if p.constant:
         return constant(1 / p.constant)
     if len(p.terms) != 1:
