@@ -39,6 +39,17 @@ def test_a_network_has_as_many_operators_when_it_is_loaded_again(name: str, tmp_
     assert len(taso_gym.load(tmp_path / "network.onnx")) == len(built)
 
 
+def test_the_digest_of_a_built_network_changes_at_the_first_save_and_stays(tmp_path) -> None:
+    import taso_gym
+
+    built = models.build("SqueezeNet1.1", image=64)
+    taso_gym.save(built, tmp_path / "first.onnx")
+    first = taso_gym.load(tmp_path / "first.onnx")
+    taso_gym.save(first, tmp_path / "second.onnx")
+    second = taso_gym.load(tmp_path / "second.onnx")
+    assert built.canonical_digest() != first.canonical_digest() == second.canonical_digest()
+
+
 def test_networkx_gets_operators_inputs_and_the_weights_in_use(graph: Graph) -> None:
     made = graph.to_networkx()
     assert isinstance(made, nx.MultiDiGraph) and nx.is_directed_acyclic_graph(made)
