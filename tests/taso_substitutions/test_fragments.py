@@ -41,3 +41,9 @@ def test_sizes_grow_with_the_bound() -> None:
 def test_bad_settings(names: str, largest: tuple[int, ...], operators: tuple[str, ...], message: str) -> None:
     with pytest.raises(OptionError, match=message):
         chosen_fragments(names, largest, operators)
+
+
+@pytest.mark.parametrize("name", [f.name for f in FRAGMENTS.values()])
+def test_letters_are_in_order_so_that_other_processes_go_on_with_the_same_work(name: str) -> None:
+    letters = list(FRAGMENTS[name].shares)
+    assert letters == sorted(letters)

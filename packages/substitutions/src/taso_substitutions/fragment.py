@@ -155,5 +155,5 @@ def fragment(
     for group in inputs.split(","):
         names, _, shape = group.partition(":")
         named |= dict.fromkeys(names.split(), shape.strip())
-    letters = {c for shape in named.values() for c in shape if not c.isdigit()}
+    letters = sorted({c for shape in named.values() for c in shape if not c.isdigit()})
     return Fragment(name, named, instances, {**{k: DEFAULT_SHARES[k] for k in letters}, **(shares or {})}, usual)
