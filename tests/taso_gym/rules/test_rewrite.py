@@ -54,6 +54,13 @@ def test_an_opaque_operator_dies_only_if_it_is_pure(pure: bool) -> None:
     assert len(only_child(builder.build(), FORGET)) == (1 if pure else 2)
 
 
+def test_a_list_on_the_right_side_is_a_constant_of_one_axis() -> None:
+    rules = "r: Relu(x) => Gather(Mul(x, [0.5, 4.0]), [1, 0], axis=0) if shape(x) == [2]"
+    graph = only_child(graph_of("Relu(x)", x="2"), rules)
+    weights = [leaf.weight.array() for leaf in graph.leaves.values() if leaf.weight]
+    assert sorted((w.dtype.name, w.tolist()) for w in weights) == [("float32", [0.5, 4.0]), ("int64", [1, 0])]
+
+
 def test_names_are_carried_to_what_replaces_them() -> None:
     builder = GraphBuilder({"": 20})
     x = builder.input("x", X)

@@ -209,8 +209,10 @@ class GeneratedWeight:
         return (np.abs(values) if self.positive else values).astype(numpy_dtype(self.dtype))
 
 
-def literal(value: float | int, dtype: str, shape: tuple[int, ...] = ()) -> tuple[TensorType, ArrayWeight]:
-    """Return type and value of a constant whose every element is ``value``."""
+def literal(
+    value: float | int | tuple[float | int, ...], dtype: str, shape: tuple[int, ...] = ()
+) -> tuple[TensorType, ArrayWeight]:
+    """Return type and value of a constant whose every element is ``value``, or of one axis with these items."""
     filled = np.full(shape, value, numpy_dtype(dtype))
     return TensorType(dtype, shape, const=True), ArrayWeight(filled, dtype)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from taso_gym.ops.evaluate import evaluate as run_operator
 from taso_gym.ops.modules import Array, ArrayModule
 from taso_gym.rules.conditions import Binding, evaluate
 from taso_gym.rules.functions import Operand, Undefined
+from taso_gym.rules.rightside import literal_dtype
 from taso_gym.rules.rule import Absent, AllOutputs, Call, Constant, Expr, Output, Rest, Root, Var
 from taso_gym.signature import Signature, signature
 from taso_gym.tensor import Shape, TensorType, numpy_dtype
@@ -165,6 +166,10 @@ class Side:
             return types
         shape = literal_shape(self.instance.literals if self.left else "scalar", [t.shape or () for t in present])
         beside = next((t.dtype for t in present if t.dtype != "bool"), self.dtype)
+        value = None if self.left else evaluate(arg.value, self._binding)
+        if isinstance(value, tuple):
+            count = len(cast("tuple[Any, ...]", value))
+            return [TensorType(literal_dtype(value, beside), (count,), const=True)]
         return [TensorType(beside, shape, const=True)]
 
 

@@ -244,9 +244,9 @@ class Rewriting:
 
 
 @lru_cache(maxsize=1024)
-def literal_leaf(value: float | int, dtype: str) -> Leaf:
+def literal_leaf(value: float | int | tuple[float | int, ...], dtype: str) -> Leaf:
     """Return the leaf of a literal; its name is for the caller to make unique."""
-    type_, weight = literal(value, dtype)
+    type_, weight = literal(value, dtype, (len(value),) if isinstance(value, tuple) else ())
     return Leaf("", type_, weight, stable_hash("weight", weight.digest))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -23,9 +23,9 @@ Ref = int | None
 
 
 class LiteralValue(NamedTuple):
-    """A scalar that the right side adds."""
+    """A scalar, or a tensor of one axis, that the right side adds."""
 
-    value: float | int
+    value: float | int | tuple[float | int, ...]
     dtype: str
 
 
@@ -119,14 +119,23 @@ class RightSide:
         return found[0] if found else ""
 
     def _literal(self, value: Any, dtype: str) -> int:
-        if not isinstance(value, int | float) or not dtype:
+        items = cast("tuple[Any, ...]", value) if isinstance(value, tuple) else (value,)
+        if not items or not all(isinstance(item, int | float) for item in items) or not dtype:
             raise Refused(f"a literal {value} of type {dtype or 'unknown'}")
-        literal = LiteralValue(value, dtype)
+        literal = LiteralValue(value, literal_dtype(value, dtype))
         begin = len(self.types) - len(self.literals)
         if literal not in self.literals:
             self.literals.append(literal)
-            self.types.append(TensorType(dtype, (), const=True))
+            shape = (len(items),) if isinstance(value, tuple) else ()
+            self.types.append(TensorType(literal.dtype, shape, const=True))
         return begin + self.literals.index(literal)
+
+
+def literal_dtype(value: Any, beside: str) -> str:
+    """Return the element type of a literal: that of the tensors beside it, int64 for a list of whole numbers."""
+    if not isinstance(value, tuple):
+        return beside
+    return "int64" if all(isinstance(item, int) for item in cast("tuple[Any, ...]", value)) else beside
 
 
 def _nearest(dtypes: Sequence[str], index: int) -> str:

@@ -24,7 +24,11 @@ class Var:
 
 @dataclass(frozen=True)
 class Constant:
-    """A literal: on the left a constant all of whose elements have this value, on the right such a scalar."""
+    """A literal: on the left a constant all of whose elements have this value, on the right such a scalar or a list.
+
+    A list is a tensor of one axis: of indices (int64) if all its items are whole, as in ``[0, 2]``; ``[0.0, 2.0]`` has
+    the element type of the tensors beside it.
+    """
 
     value: Expr
 

@@ -124,7 +124,7 @@ class TermReader:
                 return Output(self.call(inner), index) if index else self.call(inner)
             case ast.Call() if _is_operator(node):
                 return self.call(node)
-            case ast.Constant() | ast.BinOp() | ast.UnaryOp() | ast.Call() | ast.Attribute():
+            case ast.Constant() | ast.BinOp() | ast.UnaryOp() | ast.Call() | ast.Attribute() | ast.List():
                 return Constant(self.expressions.read(node))
             case _:
                 raise self.piece.fail(f"expected a tensor, found {ast.unparse(node)!r}", node)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 from taso_gym.ops import OPERATORS, Operator
 from taso_gym.rules.conditions import Binding, evaluate
@@ -70,7 +70,7 @@ class Evaluator:
                 found = self.tensors[name]
                 return found if isinstance(found, tuple) else (found,)
             case Constant(value):
-                return (self.xp.constant(self.evaluate(value), None),)
+                return (self._literal(self.evaluate(value)),)
             case AllOutputs(call):
                 return self._call(call)
             case Output(call, index):
@@ -79,6 +79,12 @@ class Evaluator:
                 return (self._call(term)[0],)
             case Absent():
                 raise UnprovableError("expected a tensor, found an absent input")
+
+    def _literal(self, value: Any) -> IndexTensor:
+        if not isinstance(value, tuple):
+            return self.xp.constant(value, None)
+        items = cast("tuple[Any, ...]", value)
+        return self.xp.concatenate([self.xp.reshape(self.xp.constant(item, None), (1,)) for item in items], 0)
 
     def _call(self, call: Call) -> tuple[IndexTensor, ...]:
         if call not in self._results:
