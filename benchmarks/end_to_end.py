@@ -29,8 +29,11 @@ from support.networks import Network, file_of, networks
 from support.other_tools import TOOLS
 from support.table import write_table
 
+from taso_gym import load
 from taso_gym.atomic import write_text
+from taso_gym.cost import bind_dims
 from taso_gym.cost.measure import Runner, measure
+from taso_gym.cost.onnxruntime import OnnxRuntimeCost
 from taso_gym.cost.sessions import cpu_name, gpu_name
 from taso_gym.errors import CostError, TasoError
 
@@ -43,6 +46,7 @@ PACKAGES = {
     "torch.compile": "torch",
 }
 LONGEST_S = 900
+PRODUCTS = re.compile(r"(com\.microsoft\.)?(nchwc\.)?(Fused)?(Conv|MatMul|Gemm)[-\[]")
 
 
 def optimised(network: Network, batch: int, settings: argparse.Namespace) -> tuple[Path, dict[str, Any]]:
@@ -110,6 +114,16 @@ def _by_tool(tool: str, source: Path) -> tuple[Path | None, str]:
     return (target, "") if not done.returncode and target.exists() else (None, last[:200])
 
 
+def bound_of(source: Path) -> float:
+    """Return how many times faster a model would be if all but its products and convolutions took no time.
+
+    By the measured costs of what onnxruntime executes: what substitutions that keep the arithmetic could gain at most.
+    """
+    graph = load(source)
+    found = OnnxRuntimeCost(dims=bind_dims(graph), start=graph).executed(graph)
+    return sum(ms for _, ms in found) / max(sum(ms for key, ms in found if PRODUCTS.match(key)), 1e-9)
+
+
 def measured(models: Mapping[str, Any], settings: argparse.Namespace) -> tuple[Any, dict[str, str]]:
     """Measure models; one that doesn't run is left out and named."""
     models, failed = dict(models), dict[str, str]()
@@ -135,6 +149,8 @@ def row_of(network: Network, batch: int, settings: argparse.Namespace) -> dict[s
     speedups: dict[str, list[float]] = {OURS: [1.0, 1.0, 1.0]} if unchanged else {}
     row: dict[str, Any] = {"network": network.name, "batch": batch, "threads": settings.threads}
     row["provider"] = settings.provider
+    if settings.provider == "cpu":
+        row["bound"] = round(bound_of(source), 3)
     if len(models) > 1:
         times, failed = measured(models, settings)
         speedups |= {n: [round(x, 4) for x in times.speedup(n)] for n in times.rounds if n != GIVEN}

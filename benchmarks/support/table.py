@@ -34,15 +34,24 @@ def _table(provider: str, threads: int, batch: int, rows: Sequence[Mapping[str, 
     listed = [n for n in networks() if batch in n.batches]
     where = f"{threads} thread{'s' if threads > 1 else ''}" if provider == "cpu" else provider
     lines = [f"\n#### Batch {batch}, {where}: {len(rows)} of {len(listed)} networks\n"]
-    lines += [f"| network | ms | goal | {' | '.join(COLUMNS)} | optimised in |", "| --- " * (len(COLUMNS) + 4) + "|"]
+    lines += [
+        f"| network | ms | bound | goal | {' | '.join(COLUMNS)} | optimised in |",
+        "| --- " * (len(COLUMNS) + 5) + "|",
+    ]
     for row in sorted(rows, key=lambda row: order[row["network"]]):
         goal = goals[row["network"]].get(batch)
         cells = [_cell(row, tool) for tool in COLUMNS]
-        start = [row["network"], f"{row['file_ms']:.2f}" if "file_ms" in row else "", f"{goal:g}" if goal else ""]
+        bound = f"{row['bound']:.2f}" if "bound" in row else ""
+        start = [
+            row["network"],
+            f"{row['file_ms']:.2f}" if "file_ms" in row else "",
+            bound,
+            f"{goal:g}" if goal else "",
+        ]
         lines.append(f"| {' | '.join([*start, *cells])} | {row['optimise']['seconds']} s |")
     for name, summary in (("geometric mean", _geometric), ("median", median)):
         found = [[r["speedups"][tool][0] for r in rows if tool in r["speedups"]] for tool in COLUMNS]
-        lines.append(f"| {name} | | | {' | '.join(f'{summary(f):.3f}' if f else '' for f in found)} | |")
+        lines.append(f"| {name} | | | | {' | '.join(f'{summary(f):.3f}' if f else '' for f in found)} | |")
     machines = sorted({f"{r['machine']}, onnxruntime {r['onnxruntime']}" for r in rows})
     searches = sorted({f"--search {r['optimise']['search']} --budget {r['optimise']['budget']}" for r in rows})
     lines.append(f"\nMeasured on {'; '.join(machines)}. Options: `{'`, `'.join(searches)}`.")

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from cost_graphs import mlp, symbolic_mlp
+from cost_graphs import mlp, symbolic_mlp, weight
 from onnx import TensorProto, helper
 
 from taso_gym.builder import GraphBuilder
@@ -122,6 +122,24 @@ def test_kernels_that_branch_on_the_sign_are_measured_on_either(cache: Path) -> 
     slope = TensorType("float", (64, 1, 1), const=True)
     prelu, largest = (found.node(signature(OPERATORS["", op], {}, [t, u])) for op, u in (("PRelu", slope), ("Max", t)))
     assert prelu.time_ps > 3 * largest.time_ps
+
+
+def test_values_out_of_blocks_are_of_either_sign(cache: Path) -> None:
+    b = GraphBuilder({"": 20})
+    x = b.input("x", TensorType("float", (1, 32, 56, 56)))
+    image = b.add("Conv", x, weight(b, "w", 64, 32, 1, 1))
+    slope = weight(b, "s", 64, 1, 1)
+    b.output("y", b.add("Conv", b.add("PRelu", image, slope), weight(b, "v", 32, 64, 1, 1)))
+    graph, found = b.build(), OnnxRuntimeCost(cache=cache)
+    nodes = {n.sig.op.name: found.node(n.sig, found.context(graph, i)).time_ps for i, n in graph.operators()}
+    assert nodes["PRelu"] > 3 * found.node(signature(OPERATORS["", "Relu"], {}, [graph_type(graph)])).time_ps
+
+
+def graph_type(graph: Graph) -> TensorType:
+    """Type of what the first convolution makes."""
+    found = next(node.sig.outputs[0] for _, node in graph.operators())
+    assert isinstance(found, TensorType)
+    return found
 
 
 def test_a_cache_with_nonsense_in_it_is_one_line(cache: Path) -> None:

@@ -142,7 +142,7 @@ class SmallModel:
             layout = region.inputs[operand.place]
             alone = len(region.nodes) == 1 or t.dtype not in FLOATS
             if layout == BLOCKED:
-                self._names[operand.place] = self._enter_blocked(operand.place, t)
+                self._names[operand.place] = self._enter_blocked(operand.place, t, positive)
             else:
                 made = self._input(name, t, divisor, positive) if alone else self._enter(operand.place, t, positive)
                 self._names[operand.place] = made
@@ -166,7 +166,7 @@ class SmallModel:
         self._nodes.append(helper.make_node(operator, [self._input(f"{name}-input", t)], [name], f"{name}-operator"))
         return name
 
-    def _enter_blocked(self, place: int, t: TensorType) -> str:
+    def _enter_blocked(self, place: int, t: TensorType, positive: bool) -> str:
         """Return an image in blocks: what a convolution (with an activation, so that it takes no other) makes."""
         batch, _, *size = sizes_of(t)
         name = f"{STAND_IN}-before-{place}"
@@ -174,7 +174,7 @@ class SmallModel:
         weight = self._weight(f"{name}-weight", np.full((sizes_of(t)[1], FEW_CHANNELS, 1, 1), 0.1, np.float32))
         self._nodes += [
             helper.make_node("Conv", [plain, weight], [f"{name}-linear"], f"{name}-convolution"),
-            helper.make_node("Sigmoid", [f"{name}-linear"], [name], f"{name}-activation"),
+            helper.make_node("Sigmoid" if positive else "Tanh", [f"{name}-linear"], [name], f"{name}-activation"),
         ]
         return name
 
