@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from taso_gym.errors import ModelError
 from taso_gym.graph import Weight
 from taso_gym.onnx_io.reference import run_opaque
 from taso_gym.onnx_io.sparse import SparseWeight
@@ -34,6 +35,10 @@ MOST_PER_BYTE = 64
 """The size of these depends on the data; it is at most the operand's rank (below 8) times 8 bytes for each element."""
 
 
+UNFIT = (ModelError, ArithmeticError, LookupError, TypeError, ValueError)
+"""What operators raise about operands that they can't be computed on."""
+
+
 def fold(sig: Signature, weights: Sequence[Weight | None], opsets: Mapping[str, int]) -> list[Weight] | None:
     """Return the outputs of a pure operator on constants, or None where it is better left.
 
@@ -52,7 +57,7 @@ def fold(sig: Signature, weights: Sequence[Weight | None], opsets: Mapping[str, 
             values = run_opaque(sig.op, arrays, opsets)
         else:
             values = evaluate(sig.op, dict(sig.attrs), arrays)
-    except Exception:
+    except UNFIT:
         return None
     return [_constant(t, np.asarray(v)) for t, v in zip(sig.outputs, values, strict=True)]
 
