@@ -6,22 +6,35 @@ import torch
 
 from taso_agents.data import Dataset, EpisodeRecord
 from taso_agents.graph_store import GraphStore, StoredGraph
-from taso_agents.token_rewards import bins_of, check_rewards, two_hot
+from taso_agents.token_rewards import bins_of, check_rewards, two_hot_loss
 from taso_gym.errors import OptionError
 
 BINS = torch.tensor([-2.0, 0.0, 0.5, 1.0])
 
 
-def test_two_hot_has_the_value_as_its_mean() -> None:
-    values = torch.tensor([-2.0, -0.5, 0.0, 0.7, 1.0])
-    found = two_hot(values, BINS)
-    torch.testing.assert_close(found @ BINS, values)
-    torch.testing.assert_close(found.sum(1), torch.ones(5))
-    assert (found > 0).sum(1).max() == 2
+VALUES = torch.tensor([-2.0, -0.5, 0.0, 0.7, 1.0])
+
+
+def test_what_has_the_values_as_its_means_has_the_least_loss() -> None:
+    logits = torch.zeros(5, 4, requires_grad=True)
+    optimizer = torch.optim.Adam([logits], 0.3)
+    for _ in range(120):
+        optimizer.zero_grad()
+        two_hot_loss(logits, VALUES, BINS).backward()
+        optimizer.step()
+    torch.testing.assert_close(logits.detach().softmax(1) @ BINS, VALUES, atol=0.02, rtol=0)
+
+
+def test_a_value_of_a_bin_is_a_class() -> None:
+    logits = torch.randn(4, 4, generator=torch.Generator().manual_seed(0))
+    expected = torch.nn.functional.cross_entropy(logits, torch.arange(4))
+    torch.testing.assert_close(two_hot_loss(logits, BINS, BINS), expected)
 
 
 def test_values_beyond_the_ends_are_the_ends() -> None:
-    torch.testing.assert_close(two_hot(torch.tensor([-9.0, 9.0]), BINS) @ BINS, torch.tensor([-2.0, 1.0]))
+    logits = torch.randn(2, 4, generator=torch.Generator().manual_seed(0))
+    beyond, ends = torch.tensor([-9.0, 9.0]), torch.tensor([-2.0, 1.0])
+    torch.testing.assert_close(two_hot_loss(logits, beyond, BINS), two_hot_loss(logits, ends, BINS))
 
 
 def test_frequent_rewards_are_bins() -> None:

@@ -12,7 +12,7 @@ from torch.nn import functional
 from taso_agents.data import Dataset, EpisodeRecord
 from taso_agents.fit import FitSettings, batches, descend, mean
 from taso_agents.token_model import TokenWorldModel
-from taso_agents.token_rewards import two_hot
+from taso_agents.token_rewards import two_hot_loss
 from taso_agents.token_transition import Step
 from taso_agents.tokens import Edits, TokenLayout, edits_of
 
@@ -82,7 +82,7 @@ def window_loss(model: TokenWorldModel, dataset: Dataset, windows: Windows) -> t
 def value_loss(model: TokenWorldModel, tokens: Tensor, layout: TokenLayout, rewards: Tensor) -> Tensor:
     """Return the cross entropy of the rewards (B, M) of tokens."""
     logits = model.value_logits(tokens, layout)
-    return functional.cross_entropy(logits, two_hot(rewards[layout.valid], model.values))
+    return two_hot_loss(logits, rewards[layout.valid], model.values)
 
 
 def edit_losses(model: TokenWorldModel, step: Step, edits: Edits, graphs: int) -> dict[str, Tensor]:

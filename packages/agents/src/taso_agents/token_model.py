@@ -51,7 +51,7 @@ class TokenSettings:
     transition: int = 96
     most_new: int = 4
     places: int = 2048
-    bins: int = 256
+    bins: int = 128
     encoder: int = 32
     rounds: int = 3
 

@@ -11,16 +11,18 @@ from taso_agents.data import Dataset
 from taso_gym.errors import OptionError
 
 
-def two_hot(values: Tensor, bins: Tensor) -> Tensor:
-    """Return values (C,) as distributions (C, bins) over ascending numbers with the values as their means."""
+def two_hot_loss(logits: Tensor, values: Tensor, bins: Tensor) -> Tensor:
+    """Return the mean cross entropy of distributions (C, bins) with what has the values (C,) as its means.
+
+    Two bins share a value between them in proportion; one beyond the ends is the end (Schrittwieser et al. 2020).
+    """
     given = values.clamp(float(bins[0]), float(bins[-1])).contiguous()
     above = torch.searchsorted(bins, given).clamp(1, len(bins) - 1)
     low, high = bins[above - 1], bins[above]
     share = (given - low) / (high - low)
-    rows = torch.arange(len(values))
-    result = torch.zeros(len(values), len(bins))
-    result[rows, above - 1], result[rows, above] = 1 - share, share
-    return result
+    log_p = logits.log_softmax(1)
+    of_low, of_high = (log_p.gather(1, which[:, None])[:, 0] for which in (above - 1, above))
+    return -((1 - share) * of_low + share * of_high).mean()
 
 
 def bins_of(changes: NDArray[np.float32], count: int) -> Tensor:
