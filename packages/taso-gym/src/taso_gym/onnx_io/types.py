@@ -82,6 +82,8 @@ class TypeReader:
         """
         if proto is None or proto.WhichOneof("value") != "tensor_type" or not proto.tensor_type.HasField("shape"):
             return type_
+        if not proto.tensor_type.elem_type:
+            return type_
         names = {str(d): d for t in given if isinstance(t, TensorType) for d in t.shape or ()}
         found = [d if isinstance(d, int) else names.get(str(d)) for d in map(_dim, proto.tensor_type.shape.dim)]
         shape = type_.shape if isinstance(type_, TensorType) else None
