@@ -171,7 +171,8 @@ class SmallModel:
         batch, _, *size = sizes_of(t)
         name = f"{STAND_IN}-before-{place}"
         plain = self._input(f"{name}-input", t._replace(shape=(batch, FEW_CHANNELS, *size)))
-        weight = self._weight(f"{name}-weight", np.full((sizes_of(t)[1], FEW_CHANNELS, 1, 1), 0.1, np.float32))
+        shape = (sizes_of(t)[1], FEW_CHANNELS, 1, 1)  # drawn, so that no two channels have their signs alike
+        weight = self._weight(f"{name}-weight", draw(TensorType("float", shape), self._rng))
         self._nodes += [
             helper.make_node("Conv", [plain, weight], [f"{name}-linear"], f"{name}-convolution"),
             helper.make_node("Sigmoid" if positive else "Tanh", [f"{name}-linear"], [name], f"{name}-activation"),
