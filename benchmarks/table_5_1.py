@@ -1,4 +1,4 @@
-"""The temperature sweep of the dissertation (Table 5.1, Figures 5.3, 5.5, 5.6), right and as the published code had it.
+"""The temperature sweep of the dissertation (Table 5.1, Figures 5.5 and 5.6), right and as the published code had it.
 
 ``python benchmarks/table_5_1.py --out table`` writes one line a run into ``table/runs.jsonl``, and leaves out what is
 there, so that it can be killed and begun again. World models are files beside it, one a seed, shared by all τ.
@@ -113,7 +113,7 @@ def correlation(rows: list[dict[str, Any]]) -> float:
 
 
 def draw(options: argparse.Namespace, rows: list[dict[str, Any]]) -> None:
-    """Draw the sweep, the losses of the world models (Figure 5.5) and the returns of dreams (5.3 and 5.6 beside)."""
+    """Draw the sweep, the losses of the world models (Figure 5.5) and the returns of dreams in training (5.6)."""
     figure = Figure(figsize=(12, 3.6), layout="constrained")
     sweep, losses, returns = figure.subplots(1, 3)
     for name in ("dream", "real"):
@@ -127,11 +127,11 @@ def draw(options: argparse.Namespace, rows: list[dict[str, Any]]) -> None:
     for path in sorted(options.out.glob(f"world_model_{options.world_model}_*.pt")):
         _, data = load_world_model(path)
         totals = [np.mean([v for v in part.values() if v > 0]) for *_, part in data["losses"]]
-        losses.plot(totals, label=path.stem.rpartition("_")[2])
+        losses.plot(totals, marker=".", label=path.stem.rpartition("_")[2])
     losses.set(title="losses of the world model by seed (5.5)", xlabel="epoch", yscale="log")
     for row in rows:
         scores = np.array([mean for _, mean in row["curve"]])
-        returns.plot([steps for steps, _ in row["curve"]], scores, color="C0", alpha=0.4)
+        returns.plot([steps for steps, _ in row["curve"]], scores, marker=".", color="C0", alpha=0.4)
     returns.set(title="returns of dreams in training (5.6)", xlabel="imagined steps", ylabel="%")
     write(figure, options.out / f"figures_{options.world_model}.png")
 
