@@ -22,6 +22,8 @@ from taso_substitutions.store import check_writable, write
 from taso_substitutions.work import WorkFolder
 
 MOST_OPERATORS = 6
+MOST = 300
+"""Equalities that full.rules states by default."""
 
 
 def generate(
@@ -39,7 +41,7 @@ def generate(
         str, typer.Option(help="i/n: only each n-th fragment, from the i-th; `merge` does the rest.")
     ] = "",
     memory: Annotated[float, typer.Option(help="GiB that it may take; 0: what is available.")] = 0.0,
-    most: Annotated[int, typer.Option(help="Most equalities that full.rules states, smallest first.")] = 700,
+    most: Annotated[int, typer.Option(help="Most equalities that full.rules states, smallest first.")] = MOST,
     certificates: Annotated[bool, typer.Option(help="Certify what was found.")] = True,
 ) -> None:
     """Find all equalities between small graphs, prove them, and write full.rules and basis.rules."""
@@ -54,7 +56,7 @@ def generate(
         results = pipeline.fragments(mine, ops)
         if not shard:
             found = pipeline.finish(results, ops, most)
-            _write(pipeline, found, output, ops, _command(max_shape, ops, fragments, operators), certificates)
+            _write(pipeline, found, output, ops, _command(max_shape, ops, fragments, operators, most), certificates)
     if shard:
         console.print(f"shard {shard}: {', '.join(f.name for f in mine)} in {folder.path}; `merge` joins the shards")
 
@@ -69,7 +71,7 @@ def merge(
     force: Annotated[bool, typer.Option(help="Replace files that are there.")] = False,
     jobs: Annotated[int, typer.Option(help="Processes.")] = os.cpu_count() or 1,
     engine_name: Annotated[str, typer.Option("--engine", help="processes, or ray for a cluster.")] = "processes",
-    most: Annotated[int, typer.Option(help="Most equalities that full.rules states, smallest first.")] = 700,
+    most: Annotated[int, typer.Option(help="Most equalities that full.rules states, smallest first.")] = MOST,
     certificates: Annotated[bool, typer.Option(help="Certify what was found.")] = True,
 ) -> None:
     """Join what shards found into full.rules and basis.rules: the same bytes as without shards."""
@@ -118,10 +120,11 @@ def check_memory(fragments: list[Fragment], ops: int, jobs: int, limit: float) -
         )
 
 
-def _command(max_shape: str, ops: int, fragments: str, operators: str) -> str:
+def _command(max_shape: str, ops: int, fragments: str, operators: str, most: int) -> str:
     words = ["taso-gen-subst", "--max-shape", max_shape, "--ops", str(ops)]
     words += ["--fragments", fragments] if fragments != "all" else []
-    return " ".join([*words, *(["--operators", operators] if operators else [])])
+    words += ["--operators", operators] if operators else []
+    return " ".join([*words, *(["--most", str(most)] if most != MOST else [])])
 
 
 def _write(pipeline: Pipeline, found: Generated, output: Path, ops: int, command: str, certificates: bool) -> None:
