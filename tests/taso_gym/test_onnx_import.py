@@ -401,3 +401,13 @@ def test_equal_initializers_are_one() -> None:
     one = np.ones(1, np.float32)
     assert op_names(graph_of(text, a=one, b=one)) == ["Add"]
     assert op_names(graph_of(text, a=one, b=one[0])) == ["Add", "Add"]
+
+
+@pytest.mark.parametrize(
+    "node", ["y = Gemm(h, w)", "r = Reshape(h, shape) y = Relu(r)", "s = Shape(h) y = Expand(x, s)"]
+)
+def test_an_operand_of_unknown_type_is_no_contradiction(node: str) -> None:
+    """Nothing says what my.F gives, and ONNX takes some operators on such an operand for wrong."""
+    text = f"g (float[N, 4] x) => (float[N, 4] y) {{ h = my.F(x) {node} }}"
+    graph = graph_of(text, w=np.ones((4, 4), np.float32), shape=np.array([-1, 4]))
+    assert all(name.startswith("[") for name in op_names(graph))
