@@ -193,7 +193,7 @@ class Search:
         edges = [self.closure.edges(rule) for line in statement.lines for rule in parse_rules(line)]
         instances = {e.key: e for edge in edges for e in edge.instances}
         self.deriver.add(instances.values())
-        self.statements[statement.key] = replace(statement, instances=tuple(instances.values()))
+        self.statements[statement.key] = replace(statement, instances=tuple(instances[k] for k in sorted(instances)))
         self._add(statement.key, edges)
 
     def _add(self, name: str, edges: Sequence[Edges]) -> None:
