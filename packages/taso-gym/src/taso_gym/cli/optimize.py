@@ -29,7 +29,7 @@ from taso_gym.search import Budget, Progress
 def optimize(
     model: Annotated[Path, typer.Argument(help="The ONNX file.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="Where the result goes.")],
-    search: Annotated[str, typer.Option(help="greedy, taso, beam, random or policy:CHECKPOINT.")] = "taso",
+    search: Annotated[str, typer.Option(help="greedy, taso, beam, random, ranked or policy:CHECKPOINT.")] = "taso",
     budget: Annotated[str, typer.Option(help="Time for the search: 60s, 5m, 1h; --steps replaces it.")] = "60s",
     steps: Annotated[
         int | None, typer.Option(help="Most rewrites to weigh; replaces --budget: no time limit.", min=1)

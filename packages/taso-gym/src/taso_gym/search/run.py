@@ -28,6 +28,7 @@ SEARCHES = {
     "taso": "taso_gym.search.taso:Taso",
     "beam": "taso_gym.search.beam:Beam",
     "random": "taso_gym.search.walk:RandomWalk",
+    "ranked": "taso_gym.search.ranked:Ranked",
     "policy": "taso_agents.policy_search:PolicySearch",
 }
 """Name -> class; ``name:PATH`` hands the class a ``path`` (``policy:CHECKPOINT``)."""

@@ -1,0 +1,186 @@
+"""Search for costs that take long to measure: a learned model ranks the candidates, only the first few are measured.
+
+Rewriting stays exact, and no change that wasn't measured is ever trusted: the model only says what to measure next.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+
+from taso_gym import cost as costs
+from taso_gym.cost.measure import measure
+from taso_gym.errors import OptionError
+from taso_gym.graph import Graph
+from taso_gym.rules.state import Match, RewriteState
+from taso_gym.search.ranking import ChangeModel, change_features
+from taso_gym.search.searcher import Searcher
+
+ORDERS = ("learned", "roofline", "random")
+
+
+class Judge(Protocol):
+    """What measures candidates; numbers are in picoseconds.
+
+    Attributes:
+        noise: a smaller part of the start's cost is no gain.
+    """
+
+    noise: float
+
+    def start(self, state: RewriteState) -> int:
+        """Return the cost of the start."""
+        ...
+
+    def child(self, state: RewriteState, match: Match, state_ps: int) -> int:
+        """Return the cost of the graph after a match in a state that costs ``state_ps``."""
+        ...
+
+
+class ModelJudge:
+    """Asks the state's cost model, which may have to measure operators that it hasn't met."""
+
+    noise = 0.0
+
+    def start(self, state: RewriteState) -> int:
+        """Return the cost of the start."""
+        return state.cost.time_ps
+
+    def child(self, state: RewriteState, match: Match, state_ps: int) -> int:
+        """Return the cost after a match."""
+        return state_ps + state.delta(match).time_ps
+
+
+class LatencyJudge:
+    """Measures whole graphs in onnxruntime, each interleaved with the start graph.
+
+    Args:
+        rounds: of about 50 ms.
+    """
+
+    noise = 0.005
+
+    def __init__(self, rounds: int) -> None:
+        self.rounds = rounds
+        self._start: Graph | None = None
+        self._start_ps = 0
+
+    def start(self, state: RewriteState) -> int:
+        """Return the latency of the start graph."""
+        self._start = state.graph
+        found = measure({"start": state.graph}, sessions=1, rounds=self.rounds, dims=costs.bind_dims(state.graph))
+        self._start_ps = round(found.time_ms("start") * 1e9)
+        return self._start_ps
+
+    def child(self, state: RewriteState, match: Match, state_ps: int) -> int:  # noqa: ARG002
+        """Return the latency after a match."""
+        assert self._start is not None
+        graphs = {"start": self._start, "child": state.child_graph(match)}
+        found = measure(graphs, sessions=1, rounds=self.rounds, dims=costs.bind_dims(self._start))
+        return round(self._start_ps / found.speedup("child").ratio)
+
+
+class Ranked(Searcher):
+    """Descent by measured changes: the model chooses what is measured, the best measured gain is applied.
+
+    What was measured without a gain isn't measured again while the same operators are there. ``explored`` counts
+    measurements.
+    """
+
+    def __init__(
+        self,
+        start: RewriteState,
+        rng: np.random.Generator,
+        path: str = "cost",
+        top: int = 1,
+        patience: int = 48,
+        order: str = "learned",
+        optimism: float = 0.0,
+        rounds: int = 4,
+    ) -> None:
+        """Begin at a state.
+
+        Args:
+            start: where to begin; it has a cost model.
+            rng: draws the order where that is random.
+            path: "cost" measures by the cost model of the search, "latency" (``--search ranked:latency``) end to end.
+            top: candidates that are measured at once.
+            patience: measurements in vain after which the search ends.
+            order: "learned"; "roofline" and "random" measure in those orders, to compare with.
+            optimism: standard deviations by which a candidate may be better than expected: so the unknown is tried.
+            rounds: of 50 ms in a measurement of latency.
+
+        Raises:
+            OptionError: an unknown order or measure, or a number below 1.
+        """
+        super().__init__(start, rng)
+        if order not in ORDERS or path not in ("cost", "latency"):
+            choices = f"an order of {', '.join(ORDERS)} and a measure of cost, latency"
+            raise OptionError(f"expected {choices}, found {order!r} and {path!r}")
+        if min(top, patience, rounds) < 1 or optimism < 0:
+            raise OptionError(f"expected top, patience and rounds of 1 or more, found {top}, {patience} and {rounds}")
+        self.top, self.patience, self.order, self.optimism = top, patience, order, optimism
+        self.model = ChangeModel()
+        self._judge: Judge = ModelJudge() if path == "cost" else LatencyJudge(rounds)
+        self._start_ps = self.best_ps = self._judge.start(start)
+        self._roofline = costs.load("roofline", dims=costs.bind_dims(start.graph))
+        self._whole_ps = self._roofline.graph(start.graph).time_ps
+        self._rejected: set[Match] = set()
+        self._known: dict[Match, dict[str, float]] = {}
+        self._in_vain = 0
+
+    def step(self) -> bool:
+        """Measure the first few of the ranking; go to the best graph measured, or end where patience is used up."""
+        state = self.state(self.best)
+        candidates = [m for found in state.matches for m in found if m not in self._rejected]
+        if not candidates or self._in_vain >= self.patience:
+            return False
+        found: dict[Match, int] = {}
+        for match, features in self._first(state, candidates):
+            found[match] = after = self._judge.child(state, match, self.best_ps)
+            self.model.learn(features, 100 * (after - self.best_ps) / max(self._start_ps, 1))
+        self.explored += len(found)
+        self._in_vain += len(found)
+        enough = self.best_ps - self._judge.noise * self._start_ps
+        self._rejected |= {match for match, after in found.items() if after >= enough}
+        best = min(found, key=found.__getitem__)
+        if found[best] < enough:
+            self._go(best, found[best])
+        return True
+
+    def _go(self, match: Match, cost_ps: int) -> None:
+        """Apply a match and remember its graph as the best, whatever the cost model says of it."""
+        self.best, _ = self.add(self.best, match)
+        self.best_ps = cost_ps
+        self._in_vain, self._known = 0, {}
+
+    def _first(self, state: RewriteState, candidates: list[Match]) -> list[tuple[Match, dict[str, float]]]:
+        if self.order == "random":
+            drawn: list[int] = self.rng.permutation(len(candidates))[: self.top].tolist()
+            return [(candidates[i], self._features(state, candidates[i])) for i in drawn]
+        features = [self._features(state, match) for match in candidates]
+        model = self.model if self.order == "learned" else ChangeModel()
+        expected = model.expect(features)
+        score = expected.mean - (self.optimism * expected.std if self.order == "learned" else 0.0)
+        first: list[int] = np.argsort(score, kind="stable")[: self.top].tolist()
+        return [(candidates[i], features[i]) for i in first]
+
+    def _features(self, state: RewriteState, match: Match) -> dict[str, float]:
+        if match not in self._known:
+            before, after, rule = state.graph, state.child_graph(match), state.rules[match.rule].name
+            self._known[match] = change_features(before, after, rule, self._roofline, self._whole_ps)
+        return self._known[match]
+
+    def frontier(self) -> Any:
+        """What was measured without a gain, and what was learnt."""
+        rejected = [[m.rule, list(m.nodes), m.variant] for m in sorted(self._rejected)]
+        learnt = [[features, change] for features, change in self.model.seen]
+        return {"rejected": rejected, "in vain": self._in_vain, "learnt": learnt, "start": self._start_ps}
+
+    def resume(self, frontier: Any) -> None:
+        """Take both up."""
+        self._rejected = {Match(rule, tuple(nodes), variant) for rule, nodes, variant in frontier["rejected"]}
+        self._in_vain, self._start_ps, self.model = frontier["in vain"], frontier["start"], ChangeModel()
+        for features, change in frontier["learnt"]:
+            self.model.learn(features, change)

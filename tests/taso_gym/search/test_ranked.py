@@ -1,0 +1,100 @@
+"""The search that measures only the first of a learned ranking."""
+
+from pathlib import Path
+
+import pytest
+
+from taso_gym import cost, models, optimize
+from taso_gym.cost_model import Cost
+from taso_gym.errors import OptionError
+from taso_gym.rules.ruleset import RuleSet
+from taso_gym.rules.state import Match, RewriteState, check
+from taso_gym.search import Budget, run
+from taso_gym.search.ranked import ORDERS
+
+
+@pytest.fixture
+def start() -> RewriteState:
+    graph = models.build("BERT", layers=1, hidden=48, heads=4, sequence=16)
+    return RewriteState(graph, RuleSet.load("default"), cost.load("roofline"))
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("top", [1, 5])
+def test_every_measurement_is_counted_and_no_more_are_made(
+    start: RewriteState, monkeypatch: pytest.MonkeyPatch, order: str, top: int
+) -> None:
+    asked: list[Match] = []
+    delta = RewriteState.delta
+
+    def counting(state: RewriteState, match: Match) -> Cost:
+        asked.append(match)
+        return delta(state, match)
+
+    monkeypatch.setattr(RewriteState, "delta", counting)
+    found = run(start, "ranked", Budget(steps=30), order=order, top=top)
+    assert found.explored == len(asked) <= 30
+    assert found.exhausted or found.explored == 30
+    assert found.state.cost.time_ps <= start.cost.time_ps
+
+
+def test_by_the_true_order_the_first_measurement_is_the_steepest_way_down(start: RewriteState) -> None:
+    changes = {match: start.delta(match).time_ps for found in start.matches for match in found}
+    found = run(start, "ranked", Budget(steps=1), order="roofline")
+    assert changes[found.path[0]] == min(changes.values()) < 0
+    check(found.state)
+
+
+def test_it_ends_after_so_many_measurements_in_vain(start: RewriteState) -> None:
+    none = run(start, "ranked", Budget(steps=10_000), patience=10_000)
+    few = run(none.state, "ranked", Budget(steps=10_000), patience=7)
+    assert few.exhausted and few.path == () and few.explored == 7
+
+
+def test_what_was_measured_in_vain_isn_t_measured_again(start: RewriteState, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[Match, int]] = []
+    delta = RewriteState.delta
+
+    def noting(state: RewriteState, match: Match) -> Cost:
+        found = delta(state, match)
+        asked.append((match, found.time_ps))
+        return found
+
+    monkeypatch.setattr(RewriteState, "delta", noting)
+    run(start, "ranked", order="random", seed=1)
+    in_vain = [match for match, change in asked if change >= 0]
+    assert len(set(in_vain)) == len(in_vain) > 10
+
+
+@pytest.mark.parametrize(
+    "options", [{"order": "best"}, {"path": "energy"}, {"top": 0}, {"patience": 0}, {"optimism": -1.0}]
+)
+def test_options_out_of_range_are_refused(start: RewriteState, options: dict) -> None:
+    with pytest.raises(OptionError, match="expected"):
+        run(start, "ranked", **options)
+
+
+@pytest.mark.slow
+def test_latency_end_to_end_is_measured_and_counted(tmp_path: Path) -> None:
+    """Three real measurements: the start's latency is the first best, and no more graphs than allowed are timed."""
+    pytest.importorskip("onnxruntime")
+    graph = models.build("BERT", layers=1, hidden=48, heads=4, sequence=16)
+    result = optimize(graph, "ranked:latency", budget=Budget(steps=2), rounds=1)
+    assert result.search.explored == 2
+    assert len(result.search.path) <= 2
+    result.save(tmp_path / "fast.onnx")
+
+
+def test_the_best_by_latency_is_kept_whatever_the_cost_model_says(
+    start: RewriteState, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A judge by which larger graphs are faster leads to one that the cost model calls slower."""
+    from taso_gym.search.ranked import LatencyJudge
+
+    monkeypatch.setattr(LatencyJudge, "start", lambda _self, state: 10**9 - 10**6 * len(state.graph))
+    monkeypatch.setattr(
+        LatencyJudge, "child", lambda _self, state, match, _ps: 10**9 - 10**6 * len(state.child_graph(match))
+    )
+    monkeypatch.setattr(LatencyJudge, "noise", 0.0)
+    found = run(start, "ranked:latency", Budget(steps=200))
+    assert len(found.state.graph) > len(start.graph) and found.state.cost.time_ps > start.cost.time_ps
