@@ -65,6 +65,15 @@ def test_value_infos_of_values_that_stay_are_kept() -> None:
     assert [i.name for i in to_model(graph).graph.value_info] == ["a", "b"]
 
 
+def test_types_of_operators_outside_the_standard_are_declared() -> None:
+    """No reader's shape inference knows the operator; open dimensions that the file doesn't name stay open."""
+    text = "g (float[N, ?, 4] x) => (y) { h = com.microsoft.FusedMatMul <alpha = 2.0> (x, w)\n y = Relu(h) }"
+    (info,) = to_model(graph_of(text, w=np.ones((4, 5), np.float32))).graph.value_info
+    assert info.name == "h"
+    assert info.type.tensor_type.elem_type == TensorProto.FLOAT
+    assert [d.dim_param or d.dim_value for d in info.type.tensor_type.shape.dim] == ["N", 0, 5]
+
+
 def constant_graph(values: np.ndarray) -> Graph:
     """Return x + (transposed weights, doubled), where the second operand depends on no input."""
     builder = GraphBuilder({"": 20})
@@ -87,6 +96,17 @@ def test_constants_are_computed() -> None:
 def test_large_constants_are_computed_too() -> None:
     saved = to_model(constant_graph(np.ones((1000, 1000), np.float32)))
     assert [n.op_type for n in saved.graph.node] == ["Add"]
+
+
+def test_large_constants_of_drawn_weights_are_computed_too() -> None:
+    # Left as an operator, onnxruntime's PadFusion would take the padding of the kernel for one of the image.
+    builder = GraphBuilder({"": 20})
+    x = builder.input("x", TensorType("float", (1, 256, 4, 4)))
+    kernel = GeneratedWeight(0, "w", "float", (256, 256, 1, 1))
+    w = builder.weight("w", TensorType("float", kernel.shape), kernel)
+    padded = builder.add("Pad", w, pads=(0, 0, 1, 1, 0, 0, 1, 1))
+    builder.output("y", builder.add("Conv", x, padded, pads=(1, 1, 1, 1), strides=(2, 2)))
+    assert [n.op_type for n in to_model(builder.build()).graph.node] == ["Conv"]
 
 
 def test_a_constant_much_larger_than_its_operands_stays_an_operator() -> None:

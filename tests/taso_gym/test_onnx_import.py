@@ -392,6 +392,7 @@ def test_dims_bind_symbols_for_costs_only(tmp_path: Path) -> None:
     graph = load(path, dims={"batch": 4})
     assert graph.info.dims == {"batch": 4}
     assert graph == load(path)
+    assert to_model(graph) == to_model(load(path))
     with pytest.raises(OptionError, match=r"\['batch'\], found 'seq'"):
         load(path, dims={"seq": 4})
 

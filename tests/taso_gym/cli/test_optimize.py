@@ -121,12 +121,20 @@ def dynamic(tmp_path_factory) -> Path:
 def test_dynamic_dimensions_stay_open(dynamic, tmp_path, capsys):
     out = tmp_path / "fast.onnx"
     assert run("optimize", dynamic, "-o", out, "--budget", "2s", "--no-measure", "--dim", "time=7") == 0
-    assert "costed at batch=1" in capsys.readouterr().out
+    assert capsys.readouterr().out.count("costed at batch=1;") == 1
     sessions = [onnxruntime.InferenceSession(p, providers=["CPUExecutionProvider"]) for p in (dynamic, out)]
     for shape in ((1, 1, 16), (3, 7, 16), (2, 33, 16)):
         x = np.random.default_rng(0).standard_normal(shape, dtype=np.float32)
         before, after = (s.run(None, {"x": x})[0] for s in sessions)
         np.testing.assert_allclose(after, before, rtol=0, atol=1e-5 * np.abs(before).max())
+
+
+def test_sizes_of_open_dimensions_are_told_by_axis_unless_they_are_given(dynamic, tmp_path, capsys):
+    arguments = ("optimize", dynamic, "-o", tmp_path / "fast.onnx", "--no-measure", "--steps", "1")
+    assert run(*arguments) == 0
+    assert capsys.readouterr().out.count("costed at batch=1, time=128;") == 1
+    assert run(*arguments, "--dim", "batch=2", "--dim", "time=7") == 0
+    assert "costed at" not in capsys.readouterr().out
 
 
 def test_result_is_timed_at_the_sizes_that_were_costed(dynamic, tmp_path, monkeypatch):

@@ -20,7 +20,7 @@ from taso_gym.onnx_io.structure import FIRST_IR_WITH_OVERRIDES
 from taso_gym.onnx_io.template import begin_model, finish_model, pinned_names
 from taso_gym.ops.onnx_form import input_count, to_onnx
 from taso_gym.signature import OpaqueOperator
-from taso_gym.tensor import dtype_code
+from taso_gym.tensor import ValueType, dtype_code
 from taso_gym.weights import FilledWeight, array_weight
 
 
@@ -56,6 +56,7 @@ class _Exporter:
         self._small: dict[str, str] = {}
         self._may_add = self._exported.model.ir_version >= FIRST_IR_WITH_OVERRIDES
         self._declared = {info.name for info in self._exported.model.graph.input}
+        self._foreign: dict[str, ValueType] = {}
 
     def run(self) -> Exported:
         """Write leaves, then nodes, each followed by what its outputs are called besides."""
@@ -74,7 +75,8 @@ class _Exporter:
                 self._constant(name, weight)
         for node_id in order:
             self._node(node_id, graph.nodes[node_id])
-        finish_model(self._exported.model, graph, {i.tensor.name for i in self._exported.initializers})
+        initializers = {i.tensor.name for i in self._exported.initializers}
+        finish_model(self._exported.model, graph, initializers, self._foreign)
         return self._exported
 
     def _fold(self) -> list[int]:
@@ -117,6 +119,8 @@ class _Exporter:
             written = named_node(op, inputs[: len(inputs) - len(op.captures)], names)
         else:
             written = self._from_table(node, inputs, names)
+            if op.domain:
+                self._foreign.update(zip(names, node.sig.outputs, strict=True))
         written.name = next(filter(None, written.output), "")
         self._exported.model.graph.node.append(written)
         for value in outputs:

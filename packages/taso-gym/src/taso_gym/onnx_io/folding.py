@@ -15,7 +15,7 @@ from taso_gym.onnx_io.sparse import SparseWeight
 from taso_gym.ops.evaluate import evaluate
 from taso_gym.signature import OpaqueOperator, Signature
 from taso_gym.tensor import TensorType, ValueType, numpy_dtype
-from taso_gym.weights import ArrayWeight, MappedWeight
+from taso_gym.weights import ArrayWeight, FilledWeight
 
 ALWAYS_BYTES = 1 << 20
 """Results up to this size are computed."""
@@ -68,7 +68,7 @@ def can_fold(sig: Signature, weights: Sequence[Weight | None]) -> bool:
         known = sig.op.domain == "" and sig.op.name in SHAPE_ARITHMETIC and not sig.op.captures
     else:
         known = sig.op.body is not None
-    stored = [t for t, w in zip(sig.inputs, weights, strict=True) if isinstance(w, ArrayWeight | MappedWeight)]
+    stored = [t for t, w in zip(sig.inputs, weights, strict=True) if w and not isinstance(w, FilledWeight)]
     if not known or any(isinstance(w, SparseWeight) for w in weights):
         return False
     operand_bytes = sum(t.size_bytes for t in stored if isinstance(t, TensorType))

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 from onnx import GraphProto, ModelProto, ValueInfoProto, helper
 
 from taso_gym.graph import Graph
 from taso_gym.onnx_io.scope import domain_of
 from taso_gym.onnx_io.types import proto_of
-from taso_gym.tensor import TensorType
+from taso_gym.tensor import TensorType, ValueType
 
 GRAPH_CONTENT = ("node", "initializer", "sparse_initializer")
 
@@ -65,13 +65,17 @@ def pinned_names(model: ModelProto) -> set[str]:
     return names
 
 
-def finish_model(model: ModelProto, graph: Graph, initializers: Collection[str]) -> None:
+def finish_model(
+    model: ModelProto, graph: Graph, initializers: Collection[str], foreign: Mapping[str, ValueType]
+) -> None:
     """Make the rest of a model agree with its nodes, which are all there.
 
     Args:
         model: the model; changed in place.
         graph: where it comes from.
         initializers: names of the initializers that will be added.
+        foreign: types that ONNX can't infer, since the operators aren't its own, by name; they are declared, or
+            readers would know nothing of what follows either.
     """
     _add_domains(model)
     inputs = {graph.leaves[v].name for v in graph.info.inputs}
@@ -87,6 +91,10 @@ def finish_model(model: ModelProto, graph: Graph, initializers: Collection[str])
             info.type.CopyFrom(proto_of(type_, named))
         elif isinstance(type_, TensorType) and type_.shape is not None and not tensor.HasField("shape"):
             tensor.shape.CopyFrom(proto_of(type_, named).tensor_type.shape)
+    declared = {"", *(info.name for info in (*model.graph.output, *model.graph.value_info))}
+    for name, type_ in foreign.items():
+        if name not in declared:
+            model.graph.value_info.add(name=name).type.CopyFrom(proto_of(type_, named))
 
 
 def _add_domains(model: ModelProto) -> None:

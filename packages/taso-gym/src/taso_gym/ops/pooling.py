@@ -53,14 +53,14 @@ def pool_flops(_types: Types, outputs: tuple[TensorType, ...], attrs: Attrs) -> 
     return product(outputs[0].shape or ()) * math.prod(attrs["kernel_shape"])
 
 
-def window_pads(x: Array, counts: tuple[int, ...], attrs: Attrs) -> list[tuple[int, int]]:
-    """Return the pads of every axis, with what the last window of ``ceil_mode`` overhangs besides."""
-    widths = pad_widths(attrs["pads"], len(x.shape))
+def window_layout(x: Array, attrs: Attrs) -> tuple[tuple[int, ...], list[tuple[int, int]]]:
+    """Return the windows on each axis and the pads of all, with what the last of ``ceil_mode`` overhangs besides."""
+    counts, widths = counts_of(x, attrs["kernel_shape"], attrs), pad_widths(attrs["pads"], len(x.shape))
     for i, k in enumerate(attrs["kernel_shape"] if attrs["ceil_mode"] else ()):
         before, after = widths[2 + i]
         end = (counts[i] - 1) * attrs["strides"][i] + (k - 1) * attrs["dilations"][i] + 1
         widths[2 + i] = (before, max(after, end - x.shape[2 + i] - before))
-    return widths
+    return counts, widths
 
 
 @operator("MaxPool", since=1, infer=pool_type, normalize=pool_attrs, export=export_pool, flops=pool_flops)
@@ -78,9 +78,8 @@ def max_pool(
 ) -> Array:
     """Maximum over each window; padding counts as -inf."""
     assert strides is not None and dilations is not None
-    attrs = {"pads": pads, "strides": strides, "dilations": dilations, "ceil_mode": ceil_mode}
-    counts = counts_of(x, kernel_shape, attrs)
-    widths = window_pads(x, counts, attrs | {"kernel_shape": kernel_shape})
+    window = {"kernel_shape": kernel_shape, "pads": pads, "strides": strides, "dilations": dilations}
+    counts, widths = window_layout(x, window | {"ceil_mode": ceil_mode})
     padded = xp.pad(x, widths, -math.inf)
     return xp.maximum(*(patch for _, patch in patches(padded, kernel_shape, strides, dilations, counts)))
 
@@ -100,9 +99,8 @@ def average_pool(
 ) -> Array:
     """Mean over each window; padding is left out of the count unless ``count_include_pad``."""
     assert strides is not None and dilations is not None
-    attrs = {"pads": pads, "strides": strides, "dilations": dilations, "ceil_mode": ceil_mode}
-    counts = counts_of(x, kernel_shape, attrs)
-    widths = window_pads(x, counts, attrs | {"kernel_shape": kernel_shape})
+    window = {"kernel_shape": kernel_shape, "pads": pads, "strides": strides, "dilations": dilations}
+    counts, widths = window_layout(x, window | {"ceil_mode": ceil_mode})
 
     def total(values: Array, pad: list[tuple[int, int]]) -> Array:
         windows = (patch for _, patch in patches(xp.pad(values, pad), kernel_shape, strides, dilations, counts))
