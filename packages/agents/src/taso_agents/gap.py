@@ -147,7 +147,7 @@ def _dream_along(
     length = length.clamp(max=k) if k else length
     dreamt, real = torch.zeros(len(length)), torch.zeros(len(length))
     latent, counts, hidden, cell = (part.clone() for part in starts[2:])
-    for i in range(int(length.max())):
+    for i in range(int(length.max()) if len(length) else 0):
         rows = (length > i).nonzero()[:, 0]
         episode, t = starts.episode[rows], starts.step[rows] + i
         actions = torch.stack([batch.xfer[episode, t], batch.location[episode, t]], 1)
