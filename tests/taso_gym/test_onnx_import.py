@@ -166,6 +166,18 @@ def test_open_dimensions() -> None:
     assert str(output_type(graph, 1)) == "float[y#1, 3]"
 
 
+def test_what_is_reshaped_has_the_sizes_that_are_asked_for() -> None:
+    """Even where nobody can show that they fit, and ONNX doesn't know what comes out of com.microsoft."""
+    text = """g (float[N, M, 4] x, float[A, B, C, 8] u) => (y) {
+        v = com.microsoft.FusedMatMul <alpha = 2.0> (u, w)
+        sizes = Shape <end = 2> (x)  shape = Concat <axis = 0> (sizes, rest)
+        r = Reshape(v, shape)  y = Relu(r)
+    }"""
+    graph = graph_of(text, w=np.ones((8, 8), np.float32), rest=np.array([-1]))
+    assert op_names(graph) == ["ms.FusedMatMul", "[Shape]", "Concat", "[Reshape]", "Relu"]
+    assert str(output_type(graph)) == "float[N, M, r#2]"
+
+
 def test_a_negative_size_is_an_unknown_one() -> None:
     model = parsed("g (float[7, 3] x) => (float[7, 3] y) { y = Relu(x) }")
     for info in (*model.graph.input, *model.graph.output):

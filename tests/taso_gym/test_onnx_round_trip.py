@@ -76,3 +76,19 @@ def test_exported_networks_give_what_they_gave(name: str, exporter: str, exports
     assert {trip: o.result for trip, o in outcomes.items()} == dict.fromkeys(TRIPS, EQUAL)
     assert outcomes["rewritten"].changed
     assert not outcomes["optimised"].refused
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "exporter"),
+    [
+        (name, e)
+        for name, network in exported.NETWORKS.items()
+        for e in exported.EXPORTERS
+        if e not in network.exporters
+    ],
+)
+def test_what_an_exporter_is_said_not_to_write_it_does_not_write(name: str, exporter: str, exports: Path) -> None:
+    errors = pytest.importorskip("torch").onnx.errors
+    with pytest.raises(errors.OnnxExporterError):
+        exported.export(name, exports, exporter=exporter)

@@ -228,7 +228,10 @@ class _Importer:
         )
         operands = (*inputs, *(self._values[name] for name in step.captures))
         types = strip_absent([None if v is None else self._draft.type_of(v) for v in operands])
-        return opaque_signature(op, types, self._output_types(step, suspect)), operands
+        outputs = self._output_types(step, suspect)
+        if self._is_standard(node, "Reshape") and len(inputs) == 2:
+            outputs = (self._types.reshaped(outputs[0], self._shape_value(inputs[1])),)
+        return opaque_signature(op, types, outputs), operands
 
     def _output_types(self, step: Step, suspect: bool) -> tuple[ValueType, ...]:
         node = step.node

@@ -6,6 +6,7 @@ from collections.abc import Container, Iterable
 
 from onnx import ModelProto, TensorShapeProto, TypeProto
 
+from taso_gym.onnx_io.shape_values import ShapeValue
 from taso_gym.onnx_io.tensors import dtype_of
 from taso_gym.tensor import Dim, OtherType, Poly, TensorType, ValueType, dtype_code, symbol
 
@@ -91,6 +92,15 @@ class TypeReader:
             shape = tuple(self._fresh(name, axis) for axis in range(len(found)))
         dims = tuple(own if new is None or isinstance(own, int) else new for own, new in zip(shape, found, strict=True))
         return TensorType(dtype_of(proto.tensor_type.elem_type, f"value {name!r}"), dims)
+
+    @staticmethod
+    def reshaped(type_: ValueType, shape: ShapeValue | None) -> ValueType:
+        """Return the type of what is reshaped, with the sizes that the wanted shape states."""
+        if shape is None or not isinstance(type_, TensorType) or len(type_.shape or ()) != len(shape):
+            return type_
+        wanted = (d if isinstance(d, Poly) else int(d) for d in shape)
+        dims = zip(type_.shape or (), wanted, strict=True)
+        return type_._replace(shape=tuple(own if isinstance(new, int) and new < 1 else new for own, new in dims))
 
     def has_unknowns(self, type_: ValueType, name: str) -> bool:
         """Whether the rank of a value isn't known, or a dimension isn't known in terms of others."""
