@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import chain, compress, repeat
 from operator import attrgetter, is_not
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 from taso_gym.observation.layout import Layout
 from taso_gym.rules.state import Match
 
-Block = NDArray[np.int32]
+Block = NDArray[np.signedinteger[Any]]
 
 _NODES = attrgetter("nodes")
 

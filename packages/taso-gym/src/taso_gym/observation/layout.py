@@ -87,9 +87,10 @@ class Layout:
         return np.tri(self.locations + 1, self.locations, -1, dtype=np.int8)
 
     @cached_property
-    def blank(self) -> NDArray[np.int32]:
-        """Rows of ``matches`` (L, 2 + P) of a rule that hold the locations, and -1 elsewhere."""
-        rows = np.full((self.locations, 2 + self.pattern_nodes), -1, np.int32)
+    def blank(self) -> NDArray[np.signedinteger[Any]]:
+        """Rows of ``matches`` (L, 2 + P) of a rule that hold the locations, and -1 elsewhere; of the smallest type."""
+        dtype = np.min_scalar_type(-max(self.max_nodes, self.xfers, self.locations))
+        rows = np.full((self.locations, 2 + self.pattern_nodes), -1, dtype)
         rows[:, 1] = np.arange(self.locations)
         return rows
 

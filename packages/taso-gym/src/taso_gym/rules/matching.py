@@ -16,7 +16,7 @@ from typing import NamedTuple
 from taso_gym.graph import HASH_MODULUS, OUTPUT_BITS, OUTPUT_MASK, Graph, Node, value_of
 from taso_gym.rules.acyclic import Reachability
 from taso_gym.rules.compiled import CompiledRules
-from taso_gym.rules.rewrite import Match, Rewriting, Site, literal_leaf, predict
+from taso_gym.rules.rewrite import Match, Rewriting, Site, copied, literal_leaf, predict
 from taso_gym.rules.search import search
 from taso_gym.signature import Signature
 
@@ -49,14 +49,15 @@ class Matches:
         renewed: rules whose legal matches may differ from those of the graph that this one was made from.
     """
 
-    __slots__ = ("_blocked", "_groups", "_owners", "_watchers", "compiled", "entries", "legal", "renewed")
+    __slots__ = ("_blocked", "_groups", "_owners", "_rows", "_watchers", "compiled", "entries", "legal", "renewed")
 
     def __init__(self, compiled: CompiledRules, rules: int) -> None:
         """Begin with none, for a set of ``rules`` rules."""
         self.compiled = compiled
         self.entries: dict[Match, Entry] = {}
-        self.legal: list[list[Match]] = [[] for _ in range(rules)]
-        self.renewed: set[int] = set()
+        self.legal: list[tuple[Match, ...]] = [()] * rules
+        self.renewed: tuple[int, ...] = ()
+        self._rows: dict[int, list[Match]] = {}  # of `legal`, while they are changed
         self._groups: dict[int, tuple[Match, ...]] = {}
         self._owners: dict[int, tuple[Match, ...]] = {}
         self._watchers: dict[int, tuple[Match, ...]] = {}
@@ -69,7 +70,7 @@ class Matches:
         reach = Reachability(graph)
         for variant, nodes in search(graph, compiled.once, graph.nodes):
             matches._file(graph, reach, variant, nodes)
-        return matches
+        return matches._settled()
 
     def update(self, graph: Graph, rewriting: Rewriting, preserving: bool) -> Matches:
         """Return the matches of the graph that a rewrite made.
@@ -105,15 +106,22 @@ class Matches:
             new._file(graph, reach, variant, found)
         if not preserving:
             new._ask_again(reach)
-        return new
+        return new._settled()
 
     def _fork(self) -> Matches:
         new = Matches.__new__(Matches)
-        new.compiled, new.renewed = self.compiled, set()
-        new.entries, new.legal = self.entries.copy(), self.legal.copy()
-        new._groups, new._owners = self._groups.copy(), self._owners.copy()
+        new.compiled, new.legal, new._rows = self.compiled, self.legal.copy(), {}
+        new.entries = copied(self.entries)
+        new._groups, new._owners = copied(self._groups), copied(self._owners)
         new._watchers, new._blocked = self._watchers.copy(), self._blocked.copy()
         return new
+
+    def _settled(self) -> Matches:
+        """Return these matches, none of them to change any more."""
+        for rule, row in self._rows.items():
+            self.legal[rule] = tuple(row)
+        self.renewed, self._rows = tuple(self._rows), {}
+        return self
 
     def _file(self, graph: Graph, reach: Reachability, number: int, nodes: tuple[int, ...]) -> None:
         """Enter an embedding if its rule applies there."""
@@ -204,11 +212,11 @@ class Matches:
             del self._groups[change]
 
     def _row(self, rule: int) -> list[Match]:
-        """Return the legal matches of a rule as a list of our own."""
-        if rule not in self.renewed:
-            self.renewed.add(rule)
-            self.legal[rule] = self.legal[rule].copy()
-        return self.legal[rule]
+        """Return the legal matches of a rule as a list, to be changed."""
+        row = self._rows.get(rule)
+        if row is None:
+            row = self._rows[rule] = list(self.legal[rule])
+        return row
 
     def _unlist(self, match: Match) -> None:
         row = self._row(match.rule)

@@ -18,6 +18,7 @@ from taso_gym.rules.template import Template
 from taso_gym.signature import OpaqueOperator, Signature, stable_hash
 from taso_gym.weights import literal
 
+K = TypeVar("K")
 V = TypeVar("V")
 
 
@@ -256,19 +257,19 @@ def _is_pure(node: Node) -> bool:
 
 def rewrite(graph: Graph, site: Site) -> Rewriting:
     """Rewrite on copies of the maps; `Rewriting.finish` gives the graph."""
-    return Rewriting(graph, graph.nodes.copy(), _copy(graph.uses)).run(site)
+    return Rewriting(graph, copied(graph.nodes), copied(graph.uses)).run(site)
 
 
 ROOMY_BYTES = 55
 """Bytes per entry from which on a dictionary fits into a table of half the size; a full one takes 27."""
 
 
-def _copy(uses: dict[int, tuple[int, ...]]) -> dict[int, tuple[int, ...]]:
+def copied(table: dict[K, V]) -> dict[K, V]:
     """Return a copy, now and then without the room that entries which came and went have left.
 
     A copied dictionary keeps the size of its table, which doubles after some rewrites; packing costs ten copies.
     """
-    return {**uses} if getsizeof(uses) > ROOMY_BYTES * len(uses) > 0 else uses.copy()
+    return {**table} if getsizeof(table) > ROOMY_BYTES * len(table) > 0 else table.copy()
 
 
 def predict(graph: Graph, site: Site) -> Rewriting:

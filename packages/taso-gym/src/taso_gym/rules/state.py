@@ -223,10 +223,10 @@ class RewriteState:
         if fits is not None:
             return tuple([tuple([m for m in row if fits(found.entries[m])][:most]) for row in found.legal])
         if parent is None or not parent._whole:
-            return tuple([tuple(row[:most]) for row in found.legal])
+            return tuple([row[:most] for row in found.legal])
         rows = list(parent.matches)
         for rule in found.renewed:
-            rows[rule] = tuple(found.legal[rule][:most])
+            rows[rule] = found.legal[rule][:most]
         return tuple(rows)
 
 
