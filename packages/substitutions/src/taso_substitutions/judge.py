@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 from taso_gym.errors import EquivalenceError, RuleError, TasoError
 from taso_gym.rules.notation import parse_rules
@@ -14,12 +14,15 @@ from taso_gym.rules.rule import Call, Rule, Var
 from taso_gym.rules.taso_pb import rule_of, text_of
 from taso_gym.rules.taso_wire import TasoRule
 from taso_substitutions.statement import equalities
+from taso_substitutions.verify.instance import Instance
 from taso_substitutions.verify.levels import assess
 from taso_substitutions.verify.prover import UnprovableError, prove
 from taso_substitutions.verify.sampling import sample_instances
 from taso_substitutions.verify.testing import Counterexample, check_rule
 
 INSTANCES = 8
+PROBES = 3
+"""Instances that tell whether it may help to add preconditions."""
 EXAMPLES = 3
 ROUNDS = 2
 """How often preconditions are added to a rule before it counts as refuted."""
@@ -28,6 +31,8 @@ MORE = 48
 """Instances of a rule that isn't proved at once."""
 
 Outcome = Literal["proved", "bounded", "analytic", "tested", "refuted", "undecided"]
+OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
+"""From what is shown best to what isn't shown at all."""
 
 
 @dataclass(frozen=True)
@@ -62,43 +67,56 @@ def judge_taso(work: TasoWork) -> Verdict:
     """Judge a record of TASO: as TASO means it, with groups that the channels say, and with one group."""
     name = f"taso-{work.number}"
     try:
-        rule = _checked(work, name, explicit=True)
+        rules = _checked(work, name, explicit=True)
         meant = _checked(work, name, explicit=False)
     except RuleError as error:
         return Verdict(name, "undecided", None, (), str(error))
-    verdict = judge(rule)
+    verdicts = [judge(rule) for rule in rules]
+    verdict = max(verdicts, key=lambda v: OUTCOMES.index(v.outcome))
     stated = rule_of(work.taso, name, work.where)
-    usable = verdict.rule if isinstance(stated, Rule) else None
-    if any(call.op == "Conv" for call in calls_of(rule.lhs)) and verdict.rule is not None:
-        grouped = judge(meant, rounds=0)
-        if grouped.outcome == "refuted":
-            return replace(
-                verdict, rule=usable, added=("group == 1", *verdict.added), counterexample=grouped.counterexample
-            )
-    return replace(verdict, rule=usable)
+    usable = verdict.rule if isinstance(stated, Rule) and len(rules) == 1 else None
+    verdict = replace(verdict, rule=usable, added=tuple(dict.fromkeys(c for v in verdicts for c in v.added)))
+    if verdict.outcome not in ("refuted", "undecided") and any(call.op == "Conv" for call in calls_of(rules[0].lhs)):
+        grouped = next(filter(None, map(_counterexample, meant)), None)
+        if grouped is not None:
+            return replace(verdict, added=("group == 1", *verdict.added), counterexample=str(grouped))
+    return verdict
 
 
-def _checked(work: TasoWork, name: str, *, explicit: bool) -> Rule:
-    """Return the rule of a record for checking: outputs needn't be connected, and constants may be on either side."""
-    taso, fault = work.taso, RuleError("expected a rule, found none")
-    flipped = TasoRule(taso.target, taso.source, tuple((b, a) for a, b in taso.outputs))
-    for record in sorted((taso, flipped), key=_computes_constants):
+def _checked(work: TasoWork, name: str, *, explicit: bool) -> list[Rule]:
+    """Return what to check of a record: outputs needn't be connected, and either side may be the left one.
+
+    It is one rule, or one for each output where both sides compute constants, which a left side can't bind.
+    """
+    rule = _oriented(work.taso, name, work.where, explicit=explicit)
+    if len(work.taso.outputs) == 1 or not _computes_constants(rule):
+        return [rule]
+    parts = [TasoRule(work.taso.source, work.taso.target, (pair,)) for pair in work.taso.outputs]
+    return [_oriented(part, name, work.where, explicit=explicit) for part in parts]
+
+
+def _oriented(taso: TasoRule, name: str, where: str, *, explicit: bool) -> Rule:
+    """Return a record as a rule, turned round if its left side computes constants and its right side doesn't."""
+    found: list[Rule] = []
+    fault = RuleError("expected a rule, found none")
+    for record in (taso, TasoRule(taso.target, taso.source, tuple((b, a) for a, b in taso.outputs))):
         try:
             text = text_of(record, explicit_groups=explicit, joined=True)
-            (rule,) = parse_rules(f"{name}: {text}", work.where)
+            found += parse_rules(f"{name}: {text}", where)
         except RuleError as error:
             fault = error
-            continue
-        left, right = rule.lhs[0], rule.rhs[0]
-        if len(taso.outputs) > 1 and isinstance(left, Call) and isinstance(right, Call):
-            return replace(rule, lhs=left.args, rhs=right.args)
-        return rule
-    raise fault
+    if not found:
+        raise fault
+    rule = min(found, key=_computes_constants)
+    left, right = rule.lhs[0], rule.rhs[0]
+    if len(taso.outputs) > 1 and isinstance(left, Call) and isinstance(right, Call):
+        return replace(rule, lhs=left.args, rhs=right.args)
+    return rule
 
 
-def _computes_constants(taso: TasoRule) -> bool:
-    """Whether the source has operators without operands, which a left side can't bind."""
-    return any(not op.inputs for op in taso.source)
+def _computes_constants(rule: Rule) -> bool:
+    """Whether the left side computes a constant of TASO's from sizes."""
+    return any(call.op == "Expand" for call in calls_of(rule.lhs))
 
 
 def judge(rule: Rule, rounds: int = ROUNDS) -> Verdict:
@@ -132,29 +150,37 @@ def judge(rule: Rule, rounds: int = ROUNDS) -> Verdict:
 
 
 def _is_proved(rule: Rule) -> bool:
+    """Whether the size-generic prover shows a rule at the ranks and attributes of some instances."""
     try:
-        return all(prove(rule, i.binding()).complete for i in sample_instances(rule, EXAMPLES, 0))
+        examples = {_kind(i): i for i in sample_instances(rule, EXAMPLES, 0)}
+        return all(prove(rule, i.binding()).complete for i in examples.values())
     except TasoError:
         return False
 
 
+def _kind(instance: Instance) -> tuple[str, ...]:
+    """Return what a proof takes from an instance as it is, which sizes aren't."""
+    return str(dict(instance.attrs)), *(f"{name}: {len(t.shape or ())}" for name, t in instance.leaves())
+
+
 def _lacking(rule: Rule) -> Iterator[str]:
-    """Yield preconditions that the prover says a rule lacks, from instances at which it holds."""
+    """Yield preconditions that the prover says a rule lacks, but sizes that are numbers of the one instance."""
     for instance in sample_instances(rule, INSTANCES, 0):
         try:
             proof = prove(rule, instance.binding())
         except (UnprovableError, TasoError):
             continue
-        yield from equalities(proof.lacking) or []
+        yield from (fact for fact in equalities(proof.lacking) or [] if not fact.split()[-1].isdigit())
 
 
 def _equal_sizes(rule: Rule) -> list[str]:
     """Return fewest equal sizes of variables of one rank under which a rule holds; none if it doesn't under all."""
     ranks = {c.args[0].args[0].value: c.args[1].value for c in rule.conditions if c.args and c.args[0].value == "rank"}
-    pairs = [(a, b) for a, b in pairwise(sorted(_tensors(rule))) if a in ranks and ranks[a] == ranks.get(b)]
-    wanted = [f"dim({a}, {i}) == dim({b}, {i})" for a, b in pairs for i in range(int(ranks[a] or 0))]
-    if not wanted or not _holds_with(rule, wanted):
-        return []
+    names = [name for name in sorted(_tensors(rule)) if name in ranks]
+    pairs = [(a, b) for a, b in pairwise(names) if ranks[a] == ranks[b]]
+    alike = [f"dim({a}, {i}) == dim({b}, {i})" for a, b in pairs for i in range(int(ranks[a] or 0))]
+    square = [f"dim({a}, 0) == dim({a}, 1)" for a in names if int(ranks[a] or 0) > 1]
+    wanted = next((found for found in (alike, square) if found and _holds_with(rule, found, PROBES)), [])
     for condition in list(wanted):
         fewer = [c for c in wanted if c != condition]
         if _holds_with(rule, fewer):
@@ -162,13 +188,22 @@ def _equal_sizes(rule: Rule) -> list[str]:
     return wanted
 
 
-def _holds_with(rule: Rule, conditions: Sequence[str]) -> bool:
+def _holds_with(rule: Rule, conditions: Sequence[str], instances: int = INSTANCES) -> bool:
     for condition in conditions:
         rule = _with(rule, condition)
     try:
-        return not isinstance(check_rule(rule, instances=INSTANCES, draws=1), Counterexample)
+        return not isinstance(check_rule(rule, instances=instances, draws=1), Counterexample)
     except EquivalenceError:
         return False
+
+
+def _counterexample(rule: Rule) -> Counterexample | None:
+    """Return where a rule is false; None if that isn't seen."""
+    try:
+        found = check_rule(rule, instances=INSTANCES, draws=1)
+    except EquivalenceError:  # hardly any instance
+        return None
+    return found if isinstance(found, Counterexample) else None
 
 
 def _with(rule: Rule, condition: str) -> Rule:

@@ -58,7 +58,8 @@ class Counterexample:
         """Explain it to people."""
         lines = [f"{self.rule.name} is false: {self.fault}", f"  rule: {self.rule.text}", f"  with: {self.instance}"]
         for name, array in (self.arrays or {}).items():
-            lines.append(f"  {name} = {np.array2string(array, threshold=24, separator=', ')}")
+            text = np.array2string(array, threshold=24, edgeitems=3 if array.ndim < 3 else 1, separator=", ")
+            lines.append(f"  {name} = " + " ".join(text.split()))
         return "\n".join(lines)
 
 
@@ -238,4 +239,4 @@ class Trial:
 
 
 def _at(index: int, place: tuple[int, ...], a: NDArray[Any], b: NDArray[Any]) -> str:
-    return f"output {index} at {list(place)} is {a[place]!r} on the left and {b[place]!r} on the right"
+    return f"output {index} at {list(place)} is {a[place].item()} on the left and {b[place].item()} on the right"

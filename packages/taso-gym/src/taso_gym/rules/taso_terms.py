@@ -162,11 +162,12 @@ class Side:
         return f"Pad({name}, pads=[0, 0, {grown[0]}, {grown[1]}, 0, 0, {grown[0]}, {grown[1]}])"
 
     def _is_pool(self, tensor: TasoTensor) -> bool:
-        return tensor.op >= 0 and self.ops[tensor.op].type == CPOOL
+        op = self.ops[tensor.op] if tensor.op >= 0 else None
+        return op is not None and (op.type == CPOOL or (op.type == SCALED and self._is_pool(op.inputs[0])))
 
     def constant(self, op: TasoOperator) -> str:
         """Write one of TASO's constants: its size is that of what it is used with."""
-        size, is_weight = self._context(self.ops.index(op))
+        size = self._rows(self.ops.index(op))
         kernel = (op.parameters.get(KERNEL_H, 1), op.parameters.get(KERNEL_W, 1))
         if op.type == ONE:
             return "1"
@@ -176,23 +177,25 @@ class Side:
         ones = f"Pad(Expand(1, shape=[{size}, 1]), pads=[0, 0, 0, {size}])"
         flat = f"Reshape({ones}, shape=[{size} * ({size} + 1)])"
         diagonal = f"Slice({flat}, starts=[0], ends=[{size} * {size}], axes=[0])"
-        if not is_weight:
+        if op.type == IMM:
             return f"Reshape({diagonal}, shape=[{size}, {size}])"
         pads = [0, 0, kernel[0] // 2, kernel[1] // 2] * 2
         return f"Pad(Reshape({diagonal}, shape=[{size}, {size}, 1, 1]), pads={pads})"
 
-    def _context(self, number: int) -> tuple[str, bool]:
-        """Return how many rows a constant has, and whether it is a convolution's weight."""
+    def _rows(self, number: int) -> str:
+        """Return how many rows a constant has: as many as what it is used with asks for."""
         for op in self.ops:
             for place, tensor in enumerate(op.inputs):
                 if tensor.op != number:
                     continue
-                other = op.inputs[1 - place] if len(op.inputs) == 2 else tensor
-                if other == tensor or (other.op >= 0 and self.ops[other.op].type in CONSTANTS):
+                if len(op.inputs) == 1 or op.type == SCALED:  # of the constant's own shape, in the axes that count
+                    return self._rows(self.ops.index(op))
+                other = op.inputs[1 - place]
+                if other.op >= 0 and (other == tensor or self.ops[other.op].type in CONSTANTS):
                     break
-                is_weight = op.type != MATMUL
-                axis = place if op.type == MATMUL else 1 if op.type == CONV else 0
-                return self.size(other, axis), is_weight
+                if op.type == CONCAT:  # square, so as large as the axis that isn't joined
+                    return self.size(other, 1 - op.parameters[AXIS])
+                return self.size(other, {MATMUL: place, CONV: 1}.get(op.type, 0))
         raise RuleError("expected a constant beside a tensor that says its size, found none")
 
     def rank(self, tensor: TasoTensor, rank: int) -> None:
@@ -209,6 +212,8 @@ class Side:
             return [self.size(t, axis) for t in op.inputs]
         if op.type == MATMUL:
             return self.parts(op.inputs[axis], axis)
+        if op.type == TRANSPOSE:
+            return self.parts(op.inputs[0], 1 - axis) if op.parameters[NUM_DIM] == 2 else None
         if op.type == CONV:
             return self.parts(op.inputs[axis], 0) if axis < 2 else None
         return next((p for t in op.inputs if (p := self.parts(t, axis))), None)
@@ -219,9 +224,11 @@ class Side:
             return f"dim({name_of(tensor.op)}, {axis})"
         op = self.ops[tensor.op]
         if op.type in CONSTANTS:
-            return "1" if op.type == CPOOL and axis == 1 else self._context(tensor.op)[0]
+            return "1" if op.type == CPOOL and axis == 1 else self._rows(tensor.op)
         if op.type == CONCAT and op.parameters[AXIS] == axis:
             return f"({' + '.join(self.size(t, axis) for t in op.inputs)})"
+        if op.type == ENLARGE and axis >= 2:
+            return str(op.parameters[KERNEL_H if axis == 2 else KERNEL_W])
         if op.type == TRANSPOSE:
             return self.size(op.inputs[0], 1 - axis)
         if op.type == MATMUL or (op.type == CONV and axis < 2):
