@@ -1,7 +1,13 @@
+from types import ModuleType
+
 import pytest
 
 from taso_gym.rules.notation import parse_rules
+from taso_substitutions.verify import prover
+from taso_substitutions.verify.bounded import BoundedProof, prove_bounded
 from taso_substitutions.verify.levels import Evidence, assess
+from taso_substitutions.verify.normal import canonical, polynomial
+from taso_substitutions.verify.sampling import sample_instances
 from taso_substitutions.verify.testing import Counterexample
 
 
@@ -40,3 +46,23 @@ def test_repeated_products_of_a_square_matrix_need_larger_models() -> None:
 def test_a_false_rule_has_a_counterexample() -> None:
     (rule,) = parse_rules("rule: Relu(Mul(x, c)) => Mul(Relu(x), c) if const(c)")
     assert isinstance(assess(rule, instances=8, draws=2), Counterexample)
+
+
+@pytest.mark.parametrize(
+    ("module", "limit"), [(polynomial, "MAX_TERMS"), (canonical, "MAX_ORDERS"), (prover, "MAX_ROUNDS")]
+)
+def test_running_out_of_work_is_no_proof(module: ModuleType, limit: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = (
+        ": MatMul(x, MatMul(y, Add(z, w))) => MatMul(MatMul(x, y), Add(z, w)) if rank(y) == 2 and shape(z) == shape(w)"
+    )
+    assert level(text).symbolic is not None
+    monkeypatch.setattr(module, limit, 0)
+    found = level(text)
+    assert (found.symbolic, found.status) == (None, "bounded")
+
+
+def test_running_out_of_resources_of_z3_is_no_proof() -> None:
+    (rule,) = parse_rules("rule: Max(Add(x, z), Add(y, z)) => Add(Max(x, y), z)")
+    (instance,) = sample_instances(rule, 1, 0)
+    assert isinstance(prove_bounded(rule, instance), BoundedProof)
+    assert isinstance(prove_bounded(rule, instance, rlimit=1), str)
