@@ -88,7 +88,7 @@ def prove(rule: Rule, example: Binding, module: Callable[[Sizes], IndexModule] =
         except Refined:
             continue
         except UnprovableError as error:
-            _fix_or_raise(sizes, error)
+            fix_or_raise(sizes, error)
     raise UnprovableError(f"expected a typing within {MAX_ROUNDS} refinements, found none")
 
 
@@ -104,7 +104,7 @@ def _check_types(rule: Rule, example: Binding) -> None:
         raise UnprovableError(f"expected a right side that is well-typed, found {error}") from error
 
 
-def _fix_or_raise(sizes: Sizes, error: UnprovableError) -> None:
+def fix_or_raise(sizes: Sizes, error: UnprovableError) -> None:
     """Fix a size where an operator has no index form for a general one."""
     for atom in error.atoms:
         if sizes.is_free(atom):
