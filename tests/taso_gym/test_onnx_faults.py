@@ -194,6 +194,14 @@ def test_text_that_is_no_text() -> None:
         from_model(ModelProto.FromString(data))
 
 
+def test_a_node_that_only_python_can_read() -> None:
+    """An unknown group with a field of number 0."""
+    model = simple("y = Relu(x)")
+    model.graph.node[0].MergeFromString(b"s\x05abcdt")
+    with pytest.raises(ModelError, match="expected a model that ONNX itself can read"):
+        from_model(model)
+
+
 def test_an_initializer_that_contradicts_the_input_of_its_name() -> None:
     model = parsed("g (float[2, 3] x, float[4] w) => (float[2, 3] y) { y = Add(x, w) }", w=np.ones(3, np.float32))
     with pytest.raises(ModelError, match=r"initializer 'w': expected float\[4\] as the graph input of that name"):

@@ -122,6 +122,8 @@ class Inference:
             for node in probe.graph.node:
                 if _has_schema(node) and not subgraphs(node):
                     _check_node(node, context)
+        except ValueError as error:  # Python's reader takes what that of C++, and so any runtime, doesn't
+            raise ModelError(f"expected a model that ONNX itself can read, found: {_one_line(error)}") from error
 
     def _is_only_a_body(self, message: str) -> bool:
         """Whether inference failed in an operator that ONNX defines by others: it can't cope with all of those."""
