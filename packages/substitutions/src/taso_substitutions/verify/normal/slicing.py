@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from taso_gym.tensor import Dim, floor_div
+from taso_gym.tensor import Dim, Poly, floor_div
 from taso_substitutions.verify.normal.axes import UNIT, Axis, UnprovableError, is_number
 from taso_substitutions.verify.normal.factors import Coordinate
 from taso_substitutions.verify.normal.index_tensor import IndexTensor, Position
@@ -73,16 +73,17 @@ def _atoms(axis: Axis) -> list[str]:
 def slice_axis(sizes: Sizes, axis: Axis, entry: slice) -> tuple[Axis, Reader]:
     """Return the axis that a slice leaves, and how its coordinates read the whole one."""
     total = sizes.expand(sizes.dim(axis))
-    start: Dim = 0 if entry.start is None else sizes.expand(entry.start)
-    stop: Dim = total if entry.stop is None else sizes.expand(entry.stop)
+    begin, end = (None if bound is None else sizes.expand(bound) for bound in (entry.start, entry.stop))
     step: int = 1 if entry.step is None else entry.step
+    if is_number(axis) and not isinstance(begin, Poly) and not isinstance(end, Poly):
+        places = range(len(axis))[begin:end:step]
+        return ((),) * len(places), lambda c: (places[c[0]], ())
+    start: Dim = 0 if begin is None else begin
+    stop: Dim = total if end is None else end
     start = start + total if isinstance(start, int) and start < 0 else start
     stop = stop + total if isinstance(stop, int) and stop < 0 else stop
     if start == 0 and stop == total and step == 1:
         return axis, lambda c: c
-    if is_number(axis) and isinstance(start, int) and isinstance(stop, int):
-        places = range(len(axis))[start:stop:step]
-        return ((),) * len(places), lambda c: (places[c[0]], ())
     if step == 1:
         edges = _edges(sizes, axis)
         if start in edges and stop in edges:
