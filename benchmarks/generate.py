@@ -94,10 +94,15 @@ def sound(tests: int) -> None:
     while count < tests:
         for rule in rules:
             found = check_rule(rule, instances=24, draws=4, seed=seed)
-            failures += isinstance(found, Counterexample)
+            if isinstance(found, Counterexample):
+                failures += 1
+                print(f"{rule.name}\n{found}")
             count += found.tests if isinstance(found, Passed) else 1
         seed += 1
-        print(f"  {count} tests of {len(rules)} rules, {failures} failures, cpu_s {time.process_time() - begin:.0f}")
+        print(
+            f"  {count} tests of {len(rules)} rules, {failures} failures, cpu_s {time.process_time() - begin:.0f}",
+            flush=True,
+        )
 
 
 def main() -> None:

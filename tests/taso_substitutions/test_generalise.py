@@ -31,6 +31,12 @@ def test_shared_terms_become_variables(generaliser: Generaliser) -> None:
     assert found.body == "Relu(Transpose(x0, perm=[1, 0])) => Transpose(Relu(x0), perm=[1, 0])"
 
 
+def test_a_term_that_is_a_side_becomes_a_variable(generaliser: Generaliser) -> None:
+    found = generaliser.run(equality("Transpose(Transpose(Relu(x0), perm=[1, 0]), perm=[1, 0]) => Relu(x0)"))
+    assert found is not None
+    assert found.body == "Transpose(Transpose(x0, perm=[1, 0]), perm=[1, 0]) => x0"
+
+
 def test_occurrences_become_variables(generaliser: Generaliser) -> None:
     found = generaliser.run(equality("MatMul(MatMul(x0, x0), x0) => MatMul(x0, MatMul(x0, x0))"))
     assert found is not None

@@ -109,3 +109,10 @@ def test_explain_wants_a_name_of_the_set(mine: Path, capsys: pytest.CaptureFixtu
 def test_stats_count(mine: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("stats", mine) == 0
     assert "with MatMul" in capsys.readouterr().out
+
+
+def test_stats_show_the_stages_of_a_generation(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("stats", "basis") == 0
+    printed = capsys.readouterr().out
+    for stage in ("graphs", "raw", "modulo renaming", "common subgraph", "most general", "statements"):
+        assert f"generation: {stage}" in printed

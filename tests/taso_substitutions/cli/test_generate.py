@@ -1,9 +1,29 @@
+import shutil
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
 from rule_discovery import SMALL, run
 
 from taso_gym.rules.ruleset import RuleSet
+
+FILES = ("full.rules", "basis.rules", "exceptions.txt")
+THREE = ["--ops", 2, "--fragments", "scalar,matrix,linear", "--operators", "MatMul,Relu,Sigmoid", "--jobs", 1]
+"""Three fragments, for as many shards."""
+
+
+def contents(folder: Path) -> list[bytes]:
+    certificates = sorted(folder.glob("*.certificates.jsonl"))
+    return [path.read_bytes() for path in (*(folder / name for name in FILES), *certificates)]
+
+
+@pytest.fixture(scope="module")
+def three(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("three") / "rules"
+    assert run("generate", *THREE, "-o", folder) == 0
+    return folder
 
 
 @pytest.fixture(scope="module")
@@ -26,8 +46,7 @@ def test_a_header_says_how_it_was_made(generated: Path) -> None:
 
 def test_options_alone_generate_the_same(generated: Path, tmp_path: Path) -> None:
     assert run(*SMALL, "-o", tmp_path / "again", "--work", tmp_path / "work") == 0
-    for name in ("full.rules", "basis.rules", "exceptions.txt"):
-        assert (tmp_path / "again" / name).read_bytes() == (generated / name).read_bytes()
+    assert contents(tmp_path / "again") == contents(generated)
 
 
 def test_shards_give_the_same(generated: Path, tmp_path: Path) -> None:
@@ -36,6 +55,37 @@ def test_shards_give_the_same(generated: Path, tmp_path: Path) -> None:
     merge = ["merge", tmp_path / "work", *SMALL, "-o", tmp_path / "merged"]
     assert run(*merge) == 0
     assert (tmp_path / "merged" / "full.rules").read_bytes() == (generated / "full.rules").read_bytes()
+
+
+def test_several_shards_give_the_same(three: Path, tmp_path: Path) -> None:
+    merged, work = tmp_path / "merged", tmp_path / "work"
+    for shard in ("3/3", "1/3", "2/3"):
+        assert run(*THREE, "--shard", shard, "--work", tmp_path / shard[0]) == 0
+    work.mkdir()
+    for file in tmp_path.glob("[123]/*.jsonl"):
+        shutil.copy(file, work)
+    assert run("merge", work, *THREE, "-o", merged) == 0
+    assert contents(merged) == contents(three)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seconds", [4, 6, 8])
+def test_a_killed_run_goes_on_to_the_same(three: Path, tmp_path: Path, seconds: int) -> None:
+    folder = tmp_path / "rules"
+    code = "from taso_substitutions.cli import main; main()"
+    arguments = [sys.executable, "-c", code, "generate", *map(str, THREE), "-o", str(folder), "--resume"]
+    with subprocess.Popen(arguments, stderr=subprocess.DEVNULL, start_new_session=True) as running:
+        time.sleep(seconds)
+        running.kill()
+    assert run("generate", *THREE, "-o", folder, "--resume", "--force") == 0
+    assert contents(folder) == contents(three)
+
+
+@pytest.mark.ray
+def test_a_cluster_gives_the_same(three: Path, tmp_path: Path) -> None:
+    pytest.importorskip("ray")
+    assert run("generate", *THREE, "--engine", "ray", "-o", tmp_path / "rules") == 0
+    assert contents(tmp_path / "rules") == contents(three)
 
 
 @pytest.mark.parametrize(

@@ -66,6 +66,8 @@ class Instance(NamedTuple):
         return not (columns and self.key in ALONG_AXES) and (self.key != "MatMul" or min(map(len, shapes)) > 1)
 
 
+MOST_OPERATORS = 6
+"""Operators up to which a fragment is searched at all."""
 Share = tuple[float, float]
 """Share of the largest size that a letter is, in the first and the second binding."""
 DEFAULT_SHARES: Mapping[str, Share] = {
@@ -87,6 +89,7 @@ class Fragment:
         instances: the operators.
         shares: size of each letter as a share of the largest that ``--max-shape`` allows it, in both bindings.
         usual: whether it is one of ``--fragments all``.
+        most: most operators of its graphs, however many ``--ops`` asks for: where more take too long.
         sizes: the two bindings of the letters; `sized` works them out.
     """
 
@@ -95,6 +98,7 @@ class Fragment:
     instances: tuple[Instance, ...]
     shares: Mapping[str, Share]
     usual: bool = True
+    most: int = MOST_OPERATORS
     sizes: tuple[Mapping[str, int], ...] = ()
 
     def types(self) -> dict[str, TensorType]:
@@ -148,7 +152,12 @@ def op(
 
 
 def fragment(
-    name: str, inputs: str, *instances: Instance, usual: bool = True, shares: Mapping[str, Share] | None = None
+    name: str,
+    inputs: str,
+    *instances: Instance,
+    usual: bool = True,
+    most: int = MOST_OPERATORS,
+    shares: Mapping[str, Share] | None = None,
 ) -> Fragment:
     """Return a fragment; inputs are written ``x y: AB, s:``."""
     named: dict[str, str] = {}
@@ -156,4 +165,5 @@ def fragment(
         names, _, shape = group.partition(":")
         named |= dict.fromkeys(names.split(), shape.strip())
     letters = sorted({c for shape in named.values() for c in shape if not c.isdigit()})
-    return Fragment(name, named, instances, {**{k: DEFAULT_SHARES[k] for k in letters}, **(shares or {})}, usual)
+    bound = {**{k: DEFAULT_SHARES[k] for k in letters}, **(shares or {})}
+    return Fragment(name, named, instances, bound, usual, most)

@@ -1,7 +1,7 @@
 """Generalising: from an equality that was found at one size to the most general statement that can be proved.
 
-Two steps, each kept only if T1 still proves the rule: a term that both sides share becomes a variable; occurrences of
-one variable become different variables. Dimensions are general from the start, since the prover gives each axis a
+Two steps, each kept only if T1 still proves the rule: a term that occurs more than once becomes a variable; occurrences
+of one variable become different variables. Dimensions are general from the start, since the prover gives each axis a
 symbol of its own. What the right side needs besides the left side's typing becomes the rule's conditions.
 """
 
@@ -111,11 +111,14 @@ class Generaliser:
             equality = better
 
     def _abstract(self, equality: Equality) -> Iterator[Equality]:
-        """Replace a term that occurs on both sides by a variable."""
-        shared = outputs_of(equality.left) & outputs_of(equality.right)
+        """Replace a term that occurs more than once by a variable, or one whose variables one side only has."""
+        left, right = equality.left, equality.right
+        alone = set(variables(left)) ^ set(variables(right))
+        terms = outputs_of(left) | outputs_of(right)
+        shared = [t for t in terms if times(left, t) + times(right, t) > 1 or set(variables(t)) <= alone]
         for term in sorted(shared, key=lambda t: (-len(list(subterms(t))), repr(t))):
             type_ = type_of(term, equality)
-            if type_ is None or term in (equality.left, equality.right):
+            if type_ is None:
                 continue
             types = equality.named() | {"new": type_}
             mapping: dict[Root, Root] = {term: Var("new")}
@@ -159,10 +162,15 @@ def outputs_of(term: Root) -> set[Term]:
     return {term}.union(*(outputs_of(arg) for arg in call.args))
 
 
+def times(term: Root, inner: Root) -> int:
+    """Count the occurrences of a term inside another or as it."""
+    call = call_of(term)
+    return 1 if term == inner else sum(times(a, inner) for a in call.args) if call else 0
+
+
 def occurrences(term: Root, name: str) -> int:
     """Count the occurrences of a variable."""
-    call = call_of(term)
-    return sum(occurrences(a, name) for a in call.args) if call else int(term == Var(name))
+    return times(term, Var(name))
 
 
 def rename(term: Term, name: str, names: list[str]) -> Term:

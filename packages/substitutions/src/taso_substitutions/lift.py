@@ -14,7 +14,7 @@ from typing import Any
 from taso_gym.rules.rule import Call, Expr, Output, Root
 from taso_gym.rules.unparse import unparse, unparse_term
 from taso_substitutions.generalise import General
-from taso_substitutions.statement import attempts, equal_shapes, first_that_passes
+from taso_substitutions.statement import attempts, equal_shapes, first_that_passes, scalars_of, shapes_are_free
 from taso_substitutions.terms import Equality, subterms
 from taso_substitutions.verify.prover import Proof
 
@@ -47,13 +47,15 @@ def _rule(equality: Equality, proof: Proof, body: str, name: str) -> str | None:
 
 
 def _conditions(equality: Equality, proof: Proof) -> Iterator[list[str]]:
-    """Yield nothing, then equal ranks, then what is equal besides."""
-    yield []
+    """Yield nothing but scalars, then equal ranks, then what is equal; where operands broadcast, that at once."""
+    free = shapes_are_free(equality)
+    if free:
+        yield scalars_of(equality)
     names = list(equality.named().items())
     ranked = [n for n, t in names if t.shape]
     ranks = [f"rank({a}) == rank({b})" for a, b in pairwise(ranked)]
-    if ranks:
-        yield ranks
+    if ranks and free:
+        yield [*scalars_of(equality), *ranks]
     shapes = equal_shapes(equality, proof)
     if shapes:
         yield shapes

@@ -12,12 +12,13 @@ from collections.abc import Iterator, Sequence
 
 from taso_gym.errors import TasoError
 from taso_gym.rules.notation import parse_rules
-from taso_gym.rules.rule import Rule, Term
+from taso_gym.rules.pattern import calls_of
+from taso_gym.rules.rule import Root, Rule, Term
 from taso_gym.rules.ruleset import operators_of
 from taso_gym.rules.unparse import unparse_term
 from taso_gym.tensor import Dim, Poly
 from taso_substitutions.generalise import General, Generaliser, shown
-from taso_substitutions.terms import Equality, call_of, literal, variables
+from taso_substitutions.terms import Equality, call_of, literal, type_of, variables
 from taso_substitutions.verify.prover import Proof
 from taso_substitutions.verify.sampling import sample_instances
 from taso_substitutions.verify.testing import Counterexample, check_rule
@@ -31,6 +32,10 @@ ROUNDS_ONCE = frozenset(
     | {"Add", "Sub", "Mul", "Div"}
 )
 """Operators without sums, whose order an implementation may choose: only rules among them may keep every bit."""
+BROADCASTING = frozenset({"Add", "Sub", "Mul", "Div", "Gemm"})
+CONTRACTING = frozenset({"MatMul", "Gemm"})
+"""Operators that mean something else for vectors."""
+ELEMENTWISE = frozenset({"Add", "Sub", "Mul", "Div", "Relu", "Sigmoid", "Exp", "Transpose"})
 ATOM = re.compile(r"([a-z]\w*)\.(\d+)$")
 NAMED = re.compile(r"\b([a-z]\w*)\.(\d+)\b")
 
@@ -62,13 +67,54 @@ def attempts(equality: Equality, proof: Proof) -> Iterator[list[str]]:
     if needs is None:
         return
     shapes = equal_shapes(equality, proof)
-    least = [f"rank({n}) >= {len(t.shape)}" for n, t in equality.named().items() if t.shape and len(t.shape) > 1]
-    for sizes in [[], sizes_of(equality)] if sizes_of(equality) else [[]]:
-        weak = [*([[], least] if not proof.lacking else []), *([shapes, [*least, *shapes]] if shapes else [])]
-        typed = [ranks, *([[*ranks, *shapes]] if shapes else []), *([[*ranks, *needs]] if needs else [])]
-        yield from ([*wanted, *sizes] for wanted in [*weak, *typed])
+    scalars = scalars_of(equality)
+    ranked = [(n, len(t.shape or ())) for n, t in equality.named().items()]
+    least = [*scalars, *(f"rank({n}) >= {rank}" for n, rank in ranked if rank > 1)]
+    matrices = [*scalars, *(f"rank({n}) >= 2" for n, rank in ranked if rank > 1)]
+    weak = [matrices] if operators_of((equality.left, equality.right)) & CONTRACTING else [scalars]  # no vectors
+    weak += [least] if least not in weak else []
+    free = shapes_are_free(equality)
+    open_shapes = weak if free and not proof.lacking else []
+    numbers = sizes_of(equality)
+    for sizes in [numbers] if not numbers or _cuts_joints(equality) else [[], numbers]:
+        yield from ([*wanted, *sizes] for wanted in open_shapes)
+        if shapes:
+            yield from ([*wanted, *shapes, *sizes] for wanted in weak)
+        if free or not facts:
+            yield [*ranks, *sizes]
+        if shapes:
+            yield [*ranks, *shapes, *sizes]
+        if needs and (free or not facts):
+            yield [*ranks, *needs, *sizes]
         if facts:
             yield [*ranks, *needs, *facts, *sizes]
+
+
+def shapes_are_free(equality: Equality) -> bool:
+    """Whether typing makes sizes equal: nothing but scalars is broadcast, or all operators work element by element."""
+    calls = calls_of((equality.left, equality.right))
+    broadcasts = [c for c in calls if c.op in BROADCASTING and not any(_is_scalar(a, equality) for a in c.args)]
+    kept = set(variables(equality.left)) == set(variables(equality.right))  # what vanishes no longer broadcasts
+    return not _cuts_joints(equality) and (
+        not broadcasts or (kept and operators_of((equality.left, equality.right)) <= ELEMENTWISE)
+    )
+
+
+def _cuts_joints(equality: Equality) -> bool:
+    """Whether pieces are cut along an axis along which tensors are joined: where the cut is depends on their sizes."""
+    calls = list(calls_of((equality.left, equality.right)))
+    joined = {dict(c.attrs)["axis"] for c in calls if c.op == "Concat"}
+    return any(joined & set(dict(c.attrs)["axes"].args) for c in calls if c.op == "Slice")
+
+
+def scalars_of(equality: Equality) -> list[str]:
+    """Return the conditions that scalars are scalars."""
+    return [f"rank({n}) == 0" for n, t in equality.named().items() if t.shape == ()]
+
+
+def _is_scalar(term: Root, equality: Equality) -> bool:
+    type_ = type_of(term, equality)
+    return type_ is not None and type_.shape == ()
 
 
 def sizes_of(equality: Equality) -> list[str]:

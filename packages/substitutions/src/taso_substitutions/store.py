@@ -67,7 +67,9 @@ def header(found: Generated, what: str, command: str, ops: int, rules: int, line
     operators = sorted({i.key for r in found.results for i in r.fragment.instances})
     totals: Mapping[str, int] = {k: sum(r.counts[k] for r in found.results) for k in found.results[0].counts}
     bounds = [
-        f"{r.fragment.name}: {', '.join(f'{n}[{t}]' for n, t in r.fragment.inputs.items())} with "
+        f"{r.fragment.name}, up to {min(ops, r.fragment.most)} operators: "
+        + ", ".join(f"{n}[{t}]" for n, t in r.fragment.inputs.items())
+        + " with "
         + " and ".join("/".join(f"{k}={v}" for k, v in sorted(sizes.items())) for sizes in r.fragment.sizes)
         for r in found.results
     ]
@@ -76,7 +78,7 @@ def header(found: Generated, what: str, command: str, ops: int, rules: int, line
         f"# {rules} rules in {lines} lines. {len(operators)} operators: {', '.join(operators)}.",
         *(f"# Fragment {line}." for line in bounds),
         "# Equalities: " + ", ".join(f"{count} {name}" for name, count in totals.items()) + ".",
-        f"# Completeness: all equalities of DAGs of up to {ops} operators over a fragment at its sizes were found, and",
+        "# Completeness: all equalities of DAGs of as many operators over a fragment at its sizes were found, and",
         f"# the {len(found.basis)} statements of basis.rules derive them, but for {len(found.exceptions)} that",
         "# exceptions.txt lists.",
     ]

@@ -15,13 +15,12 @@ from taso_gym.console import console, errors
 from taso_gym.errors import OptionError
 from taso_substitutions.engine import engine
 from taso_substitutions.enumerate import estimated_bytes
-from taso_substitutions.fragment import Fragment
+from taso_substitutions.fragment import MOST_OPERATORS, Fragment
 from taso_substitutions.fragments import chosen_fragments
 from taso_substitutions.pipeline import Generated, Pipeline
 from taso_substitutions.store import check_writable, write
 from taso_substitutions.work import WorkFolder
 
-MOST_OPERATORS = 6
 MOST = 300
 """Equalities that full.rules states by default."""
 
@@ -110,7 +109,7 @@ def check_memory(fragments: list[Fragment], ops: int, jobs: int, limit: float) -
         limit: GiB; 0 for what is available.
     """
     available = limit * 2**30 if limit else os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    needed = {f.name: estimated_bytes(f, ops) for f in fragments}
+    needed = {f.name: estimated_bytes(f, min(ops, f.most)) for f in fragments}
     largest = sorted(needed, key=lambda name: -needed[name])[:jobs]
     total = sum(needed[name] for name in largest)
     if total > available:
