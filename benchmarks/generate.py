@@ -17,6 +17,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
+from taso_gym.errors import EquivalenceError
 from taso_gym.rules.ruleset import RuleSet
 from taso_gym.rules.taso_pb import read_file
 from taso_substitutions.fragments import chosen_fragments
@@ -93,7 +94,11 @@ def sound(tests: int) -> None:
     seed = 1000
     while count < tests:
         for rule in rules:
-            found = check_rule(rule, instances=24, draws=4, seed=seed)
+            try:
+                found = check_rule(rule, instances=24, draws=4, seed=seed)
+            except EquivalenceError as error:  # most instances of this seed compute nothing: empty slices
+                print(f"{rule.name} isn't tested: {error}")
+                continue
             if isinstance(found, Counterexample):
                 failures += 1
                 print(f"{rule.name}\n{found}")
