@@ -54,17 +54,19 @@ def read_opsets(model: ModelProto) -> dict[str, int]:
             raise ModelError(f"expected an operator, found a node without one: {describe(node)}")
         if domain_of(node.domain) not in opsets:
             raise ModelError(f"expected an opset import for the domain of {describe(node)}, found {sorted(opsets)}")
-    _expect_few_parts(model)
+    _expect_parts(model)
     return opsets
 
 
-def _expect_few_parts(model: ModelProto) -> None:
-    """Refuse a Split into ever so many parts, of which ONNX's shape inference makes a list before it counts outputs."""
+def _expect_parts(model: ModelProto) -> None:
+    """Refuse a Split into ever so many parts, or fewer than outputs: ONNX's shape inference begins with a list of them."""
     for holder in (*model.graph.node, *(n for f in model.functions for n in f.node)):
         for node in (holder, *inner_nodes(holder)):
-            parts = max((a.i for a in node.attribute if a.name == "num_outputs"), default=0)
-            if node.op_type == "Split" and parts > MOST_OPERANDS:
-                raise ModelError(f"expected at most {MOST_OPERANDS} outputs, found {parts} in {describe(node)}")
+            least, found = len(node.output), [a.i for a in node.attribute if a.name == "num_outputs"]
+            if node.op_type == "Split" and found and not least <= found[0] <= MOST_OPERANDS:
+                raise ModelError(
+                    f"expected num_outputs from {least} to {MOST_OPERANDS}, found {found[0]} in {describe(node)}"
+                )
 
 
 def in_order(nodes: Iterable[NodeProto], given: Iterable[str]) -> list[Step]:
