@@ -59,7 +59,7 @@ def read_opsets(model: ModelProto) -> dict[str, int]:
 
 
 def _expect_parts(model: ModelProto) -> None:
-    """Refuse a Split into ever so many parts, or fewer than outputs: ONNX's shape inference begins with a list of them."""
+    """Refuse a Split into ever so many parts, or fewer than outputs, of which shape inference first makes a list."""
     for holder in (*model.graph.node, *(n for f in model.functions for n in f.node)):
         for node in (holder, *inner_nodes(holder)):
             least, found = len(node.output), [a.i for a in node.attribute if a.name == "num_outputs"]
