@@ -54,7 +54,7 @@ def test_what_was_measured_is_read_back(cache: Path) -> None:
 
 
 def test_an_epilogue_costs_nothing_by_itself(cache: Path) -> None:
-    found, graph = OnnxRuntimeCost(cache=cache), mlp()
+    found, graph = OnnxRuntimeCost(cache=cache), mlp(256, 256)
     times = [found.node(n.sig, found.context(graph, i)).time_ps for i, n in graph.operators()]
     assert times[0] > 0 and times[1:] == [0, 0]
     assert [found.context(graph, i) for i, _ in graph.operators()][1:] == [FUSED, FUSED]
