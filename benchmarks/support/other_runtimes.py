@@ -4,7 +4,6 @@ A file that ends in .onnx is OpenVINO's; torch.compile's is the text of a name i
 At one thread the process's CPU time is taken, since OpenVINO works in a thread of its own; else wall time.
 """
 
-import json
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -13,31 +12,13 @@ from typing import Any
 
 import numpy as np
 
-LEADING, OTHER = 1, 128
+from taso_gym.cost.latency_child import LEADING, OTHER, Requests, main, rounds
 
 
-def main() -> None:
-    requests = (json.loads(line) for line in sys.stdin)
-    try:
-        for answer in serve(next(requests), requests):
-            sys.stdout.write(json.dumps(answer) + "\n")
-            sys.stdout.flush()
-    except Exception as error:
-        sys.stdout.write(json.dumps({"error": f"{type(error).__name__}: {error}"}) + "\n")
-
-
-def serve(settings: Mapping[str, Any], requests: Iterator[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+def serve(settings: Mapping[str, Any], requests: Requests) -> Iterator[dict[str, Any]]:
     run = (openvino if settings["model"].endswith(".onnx") else compiled)(settings)
     cpu = settings["threads"] == 1 and settings["provider"] == "CPUExecutionProvider"
-    clock = time.process_time_ns if cpu else time.perf_counter_ns
-    yield {"ready": True}
-    for request in requests:
-        times: list[int] = []
-        for _ in range(request["runs"]):
-            start = clock()
-            run()
-            times.append(clock() - start)
-        yield {"times": times}
+    return rounds(run, time.process_time_ns if cpu else time.perf_counter_ns, requests)
 
 
 def openvino(settings: Mapping[str, Any]) -> Callable[[], Any]:
@@ -90,4 +71,4 @@ def draw(dtype: Any, shape: list[int], rng: np.random.Generator) -> Any:
 
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parent.parent))
-    main()
+    main(serve)

@@ -10,7 +10,8 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -21,8 +22,11 @@ LEVELS = {"none": "ORT_DISABLE_ALL", "basic": "ORT_ENABLE_BASIC", "extended": "O
 LEADING, OTHER = 1, 128
 
 
-def main() -> None:
-    """Answer standard input line by line; an error is an answer too."""
+Requests = Iterator[Mapping[str, Any]]
+
+
+def main(serve: Callable[[Mapping[str, Any], Requests], Iterator[dict[str, Any]]]) -> None:
+    """Answer standard input line by line, as ``serve`` does of settings and requests; an error is an answer too."""
     requests = (json.loads(line) for line in sys.stdin)
     try:
         for answer in serve(next(requests), requests):
@@ -32,7 +36,19 @@ def main() -> None:
         sys.stdout.write(json.dumps({"error": f"{type(error).__name__}: {error}"}) + "\n")
 
 
-def serve(settings: Mapping[str, Any], requests: Iterator[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+def rounds(run: Callable[[], Any], clock: Callable[[], int], requests: Requests) -> Iterator[dict[str, Any]]:
+    """Say that the model is ready, then yield the times in nanoseconds of each round of runs."""
+    yield {"ready": True}
+    for request in requests:
+        times: list[int] = []
+        for _ in range(request["runs"]):
+            start = clock()
+            run()
+            times.append(clock() - start)
+        yield {"times": times}
+
+
+def serve(settings: Mapping[str, Any], requests: Requests) -> Iterator[dict[str, Any]]:
     """Load the model that ``settings`` names, then yield the times in nanoseconds of each round of runs."""
     session = open_session(settings)
     rng = np.random.default_rng(settings["seed"])
@@ -42,14 +58,7 @@ def serve(settings: Mapping[str, Any], requests: Iterator[Mapping[str, Any]]) ->
     for entry in session.get_outputs():
         binding.bind_output(entry.name, device)
     clock = time.thread_time_ns if settings["threads"] == 1 and device == "cpu" else time.perf_counter_ns
-    yield {"ready": True}
-    for request in requests:
-        times: list[int] = []
-        for _ in range(request["runs"]):
-            start = clock()
-            session.run_with_iobinding(binding)
-            times.append(clock() - start)
-        yield {"times": times}
+    yield from rounds(partial(session.run_with_iobinding, binding), clock, requests)
     kept.clear()  # the binding doesn't keep its inputs alive: until here
 
 
@@ -109,4 +118,4 @@ def sizes(shape: Sequence[int | str | None], dims: Mapping[str, int]) -> list[in
 
 
 if __name__ == "__main__":
-    main()
+    main(serve)
