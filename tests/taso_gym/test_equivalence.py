@@ -7,17 +7,18 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from model_texts import graph_of, parsed
+from model_texts import graph_of, op_names, parsed
 
 from taso_gym.builder import GraphBuilder
-from taso_gym.equivalence import check_site, validate, validation
+from taso_gym.equivalence import check_site, subject, validate, validation
 from taso_gym.equivalence.child import run_in_child
 from taso_gym.equivalence.compare import compare
 from taso_gym.equivalence.draw import ROUNDS, InputKind, bind_sizes, draw, input_kinds
+from taso_gym.equivalence.logits import logits_of
 from taso_gym.equivalence.runtime import run_model
 from taso_gym.equivalence.site import site_of
 from taso_gym.errors import EquivalenceError, MissingPackageError, OptionError
-from taso_gym.graph import Graph, producer_of
+from taso_gym.graph import Graph, check, producer_of
 from taso_gym.onnx_io import from_model
 from taso_gym.onnx_io.types import UNKNOWN
 from taso_gym.tensor import TensorType, symbol
@@ -158,7 +159,7 @@ def test_large_models_are_compared_in_float32_only(monkeypatch: pytest.MonkeyPat
 
 
 def test_large_models_run_in_processes_of_their_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(validation, "CHILD_BYTES", 10)
+    monkeypatch.setattr(subject, "CHILD_BYTES", 10)
     model = parsed("g (float[4] x) => (y) { y = Add(x, w) }", w=np.ones(4, F32))
     path = tmp_path / "model.onnx"
     onnx.save(model, path)
@@ -341,3 +342,40 @@ def test_a_value_may_be_replaced_by_an_equal_one() -> None:
 def test_an_input_of_unknown_kind() -> None:
     with pytest.raises(EquivalenceError, match="tensor or sequence as input 'x', found an unknown type"):
         draw(InputKind("x", UNKNOWN), {}, np.random.default_rng(0), binary=False)
+
+
+SATURATED = "g (float[4, 3] x) => (y, r) { z = MatMul(x, w)  y = {softmax} <axis = 1> (z)  r = Relu(x) }"
+
+
+@pytest.mark.parametrize("opset", [11, 20])
+@pytest.mark.parametrize(("wrong", "ok"), [(1.0, True), (1.01, False)])
+def test_logits_before_a_last_softmax_are_compared(opset: int, wrong: float, ok: bool) -> None:
+    text = SATURATED.replace("{softmax}", "Softmax")
+    weight = np.diag([1e4, 2e4, 3e4]).astype(F32)
+    other = weight * F32(wrong)
+    report = validate(parsed(text, opset=opset, w=weight), parsed(text, opset=opset, w=other))
+    assert report.ok is ok
+    assert [o.name for o in report.outputs] == ["y", "r", "logits of y"]
+    assert report.outputs[0].ok, "the probabilities alone show nothing"
+
+
+def test_a_constant_added_to_all_logits_is_no_difference() -> None:
+    text = "g (float[4, 3] x) => (y) { z = Add(x, c)  y = Softmax(z) }"
+    report = validate(parsed(text, c=F32(0)), parsed(text, c=F32(1)))
+    assert report.ok
+    assert len(report.outputs) == 2
+
+
+def test_a_softmax_in_one_model_only_has_no_logits() -> None:
+    two = parsed(SATURATED.replace("{softmax}", "Softmax"), w=np.eye(3, dtype=F32))
+    one = parsed(SATURATED.replace("{softmax} <axis = 1> (z)", "Identity(z)"), w=np.eye(3, dtype=F32))
+    assert [o.name for o in validate(two, one).outputs] == ["y", "r"]
+
+
+def test_a_softmax_that_is_read_inside_stays() -> None:
+    graph = graph_of("g (float[4, 3] x) => (y, z) { y = Softmax(x)  z = Relu(y) }")
+    logits = logits_of(graph, graph)
+    assert logits and logits.outputs == {"y"}
+    check(logits.first)
+    assert sorted(op_names(logits.first)) == ["LogSoftmax", "Relu", "Softmax"]
+    assert validate(logits.first, logits.second).ok

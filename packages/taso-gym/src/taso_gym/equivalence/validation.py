@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import nan
 from pathlib import Path
 from typing import NamedTuple
@@ -13,25 +12,21 @@ from typing import NamedTuple
 import numpy as np
 from onnx import ModelProto
 
-from taso_gym.equivalence.child import run_in_child
 from taso_gym.equivalence.compare import Difference, Value, compare, compare_floats, worst
 from taso_gym.equivalence.draw import ROUNDS, bind_sizes, draw, input_kinds
 from taso_gym.equivalence.exact import exact_magnitude
+from taso_gym.equivalence.logits import logits_of
 from taso_gym.equivalence.report import FLOAT32_ONLY, OutputReport, Report
-from taso_gym.equivalence.runtime import Feeds, run_model
+from taso_gym.equivalence.runtime import Feeds
 from taso_gym.equivalence.site import check_site
+from taso_gym.equivalence.subject import Subject, expect_one_interface, subject
 from taso_gym.errors import EquivalenceError, ModelError, OptionError
 from taso_gym.graph import Graph
-from taso_gym.onnx_io import from_model, load, save, to_model
 from taso_gym.onnx_io.reference import run_graph
-from taso_gym.onnx_io.types import element_of
 from taso_gym.ops.floating import FLOAT64
-from taso_gym.tensor import TensorType
 
 REFERENCE_BYTES = 200_000_000
 """Models with at most so many bytes of weights are run in float64, too."""
-CHILD_BYTES = 500_000_000
-"""Models with more bytes of weights run in a process of their own, one at a time."""
 NOT_WORSE = 4.0
 """The second model only rounds differently if its error against float64 is at most so many times the first's."""
 CREDIBLE = 100.0
@@ -70,7 +65,7 @@ def validate(
     (`taso_gym.equivalence.exact`), such are drawn and the outputs must be the same. Else floating-point outputs may
     differ by a part of their largest magnitude (`taso_gym.equivalence.compare.TOLERANCE`), all others not at all;
     where the weights take at most 200 MB, the first model is also computed in float64: that tells rounding from an
-    error. The report says which it was.
+    error. The report says which it was. Where both end in a Softmax, its logits are compared, too.
 
     Args:
         a: a graph, model or file: the one that is right.
@@ -91,8 +86,8 @@ def validate(
     if draws < 1 or inputs == []:
         raise OptionError(f"expected at least one draw, found {draws if inputs is None else 0}")
     with ExitStack() as stack:
-        first, second = (_subject(model, stack) for model in (a, b))
-        _expect_one_interface(first.graph, second.graph)
+        first, second = (subject(model, stack) for model in (a, b))
+        expect_one_interface(first.graph, second.graph)
         if inputs is not None:
             drawn = _given(first, inputs)
         else:
@@ -104,8 +99,18 @@ def validate(
         if isinstance(result, str):
             return Report((), labels, f"{FLOAT32_ONLY}: there is nothing to compare", f"it doesn't run: {result}")
         outputs.append(result)
-    report = _report(first, drawn, outputs, labels, tolerance)
+    report = _with_logits(_report(first, drawn, outputs, labels, tolerance), first.graph, second.graph, drawn[0].feeds)
     return _with_sites(report, *rewritten) if rewritten and report.is_float32_only else report
+
+
+def _with_logits(report: Report, a: Graph, b: Graph, feeds: Feeds) -> Report:
+    """Return a report that also tells how far logits are apart where the models end in a Softmax."""
+    logits = logits_of(a, b)
+    if not logits:
+        return report
+    found = validate(logits.first, logits.second, inputs=[feeds])
+    shown = tuple(replace(o, name=f"logits of {o.name}") for o in found.outputs if o.name in logits.outputs)
+    return replace(report, outputs=(*report.outputs, *shown), failure=report.failure or found.failure)
 
 
 def _with_sites(report: Report, before: Graph, after: Graph) -> Report:
@@ -118,74 +123,22 @@ def _with_sites(report: Report, before: Graph, after: Graph) -> Report:
     return replace(report, basis=basis, failure="" if sites.ok else f"in a rewritten part, {sites.verdict}")
 
 
-@dataclass(frozen=True)
-class _Subject:
-    """A model as a graph and as something to run."""
-
-    graph: Graph
-    content: Path | bytes
-    weight_bytes: int
-
-    def run(self, feeds: Sequence[Feeds]) -> list[list[Value] | str]:
-        if isinstance(self.content, Path) and self.weight_bytes > CHILD_BYTES:
-            return run_in_child(self.content, feeds)
-        return run_model(self.content, feeds)
-
-
-def _subject(model: Graph | ModelProto | str | Path, stack: ExitStack) -> _Subject:
-    if isinstance(model, str | Path):
-        graph = load(model)
-        return _Subject(graph, Path(model), _weight_bytes(graph))
-    graph = from_model(model) if isinstance(model, ModelProto) else model
-    size = _weight_bytes(graph)
-    if size > CHILD_BYTES:
-        path = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="taso-gym-"))) / "model.onnx"
-        save(graph, path)
-        return _Subject(graph, path, size)
-    return _Subject(graph, (model if isinstance(model, ModelProto) else to_model(graph)).SerializeToString(), size)
-
-
-def _weight_bytes(graph: Graph) -> int:
-    types = [leaf.type for value, leaf in graph.leaves.items() if leaf.weight and value in graph.uses]
-    return sum(t.size_bytes for t in types if isinstance(t, TensorType))
-
-
-def _expect_one_interface(a: Graph, b: Graph) -> None:
-    for what, interface in (("inputs", _inputs), ("outputs", _outputs)):
-        x, y = interface(a), interface(b)
-        types = zip(x.values(), y.values(), strict=False)
-        if list(x) != list(y) or any(p != q and None not in (p, q) for p, q in types):
-            raise EquivalenceError(f"expected models with the same {what}, found {_listed(x)} and {_listed(y)}")
-
-
-def _inputs(graph: Graph) -> dict[str, str | None]:
-    return {kind.name: element_of(kind.type) for kind in sorted(input_kinds(graph), key=lambda kind: kind.name)}
-
-
-def _outputs(graph: Graph) -> dict[str, str | None]:
-    return dict(zip(graph.info.output_names, (element_of(graph.type_of(v)) for v in graph.outputs), strict=True))
-
-
-def _listed(types: Mapping[str, str | None]) -> str:
-    return ", ".join(f"{name}: {type_ or 'unknown'}" for name, type_ in types.items()) or "none"
-
-
-def _given(subject: _Subject, inputs: Sequence[Feeds]) -> list[Draw]:
-    results = subject.run(inputs)
+def _given(model: Subject, inputs: Sequence[Feeds]) -> list[Draw]:
+    results = model.run(inputs)
     for result in results:
         if isinstance(result, str):
             raise EquivalenceError(f"expected the first model to run on the given inputs, found: {result}")
     return [Draw({}, feeds, result) for feeds, result in zip(inputs, results, strict=True) if isinstance(result, list)]
 
 
-def _drawn(subject: _Subject, exact: Sequence[Graph], draws: int, seed: int) -> list[Draw]:
+def _drawn(model: Subject, exact: Sequence[Graph], draws: int, seed: int) -> list[Draw]:
     """Draw inputs of ever tamer kinds until the model runs on some: whole numbers if no graph of ``exact`` rounds."""
-    kinds = input_kinds(subject.graph)
+    kinds = input_kinds(model.graph)
     message = "it was never run"
     for number, plans in enumerate(ROUNDS):
         rng = np.random.default_rng((seed, number))
         planned = [plans[i % len(plans)] for i in range(draws)]
-        first = subject.graph.info.dims
+        first = model.graph.info.dims
         sizes = [bind_sizes([k.type for k in kinds], plan, {} if i else first) for i, plan in enumerate(planned)]
         magnitudes = [exact_magnitude(exact, kinds, bound) if exact else None for bound in sizes]
         whole = None if None in magnitudes else min(m for m in magnitudes if m is not None)
@@ -193,7 +146,7 @@ def _drawn(subject: _Subject, exact: Sequence[Graph], draws: int, seed: int) -> 
             {k.name: draw(k, bound, rng, binary=plan.binary, whole=whole) for k in kinds}
             for bound, plan in zip(sizes, planned, strict=True)
         ]
-        results = subject.run(feeds)
+        results = model.run(feeds)
         good = [Draw(s, f, r, whole) for s, f, r in zip(sizes, feeds, results, strict=True) if isinstance(r, list)]
         if good:
             return good
@@ -205,7 +158,7 @@ def _drawn(subject: _Subject, exact: Sequence[Graph], draws: int, seed: int) -> 
 
 
 def _report(
-    first: _Subject,
+    first: Subject,
     drawn: Sequence[Draw],
     found: Sequence[list[Value]],
     labels: tuple[str, ...],
@@ -248,7 +201,7 @@ def _error(reference: Value, found: Value) -> float:
     return compare_floats(reference, found.astype(np.float64), 0.0).relative
 
 
-def _references(first: _Subject, drawn: Sequence[Draw], wanted: Sequence[int]) -> tuple[dict[int, list[Value]], str]:
+def _references(first: Subject, drawn: Sequence[Draw], wanted: Sequence[int]) -> tuple[dict[int, list[Value]], str]:
     """Return the outputs of some draws computed in float64, and what the comparison rests on."""
     if first.weight_bytes > REFERENCE_BYTES:
         return {}, f"{FLOAT32_ONLY}: weights of {first.weight_bytes} bytes"

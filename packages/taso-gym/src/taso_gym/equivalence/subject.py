@@ -1,0 +1,79 @@
+"""A model that is to be compared, and how it is run: here, or in a process of its own."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from onnx import ModelProto
+
+from taso_gym.equivalence.child import run_in_child
+from taso_gym.equivalence.compare import Value
+from taso_gym.equivalence.draw import input_kinds
+from taso_gym.equivalence.runtime import Feeds, run_model
+from taso_gym.errors import EquivalenceError
+from taso_gym.graph import Graph
+from taso_gym.onnx_io import from_model, load, save, to_model
+from taso_gym.onnx_io.types import element_of
+from taso_gym.tensor import TensorType
+
+CHILD_BYTES = 500_000_000
+"""Models with more bytes of weights run in a process of their own, one at a time."""
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A model as a graph and as something to run."""
+
+    graph: Graph
+    content: Path | bytes
+    weight_bytes: int
+
+    def run(self, feeds: Sequence[Feeds]) -> list[list[Value] | str]:
+        """Return the outputs for each set of inputs, or onnxruntime's message where it failed."""
+        if isinstance(self.content, Path) and self.weight_bytes > CHILD_BYTES:
+            return run_in_child(self.content, feeds)
+        return run_model(self.content, feeds)
+
+
+def subject(model: Graph | ModelProto | str | Path, stack: ExitStack) -> Subject:
+    """Return a model as something to run; what has to lie on disk for that does so until the stack is closed."""
+    if isinstance(model, str | Path):
+        graph = load(model)
+        return Subject(graph, Path(model), _weight_bytes(graph))
+    graph = from_model(model) if isinstance(model, ModelProto) else model
+    size = _weight_bytes(graph)
+    if size > CHILD_BYTES:
+        path = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="taso-gym-"))) / "model.onnx"
+        save(graph, path)
+        return Subject(graph, path, size)
+    return Subject(graph, (model if isinstance(model, ModelProto) else to_model(graph)).SerializeToString(), size)
+
+
+def _weight_bytes(graph: Graph) -> int:
+    types = [leaf.type for value, leaf in graph.leaves.items() if leaf.weight and value in graph.uses]
+    return sum(t.size_bytes for t in types if isinstance(t, TensorType))
+
+
+def expect_one_interface(a: Graph, b: Graph) -> None:
+    """Raise an EquivalenceError unless both have inputs and outputs of the same names and types."""
+    for what, interface in (("inputs", _inputs), ("outputs", _outputs)):
+        x, y = interface(a), interface(b)
+        types = zip(x.values(), y.values(), strict=False)
+        if list(x) != list(y) or any(p != q and None not in (p, q) for p, q in types):
+            raise EquivalenceError(f"expected models with the same {what}, found {_listed(x)} and {_listed(y)}")
+
+
+def _inputs(graph: Graph) -> dict[str, str | None]:
+    return {kind.name: element_of(kind.type) for kind in sorted(input_kinds(graph), key=lambda kind: kind.name)}
+
+
+def _outputs(graph: Graph) -> dict[str, str | None]:
+    return dict(zip(graph.info.output_names, (element_of(graph.type_of(v)) for v in graph.outputs), strict=True))
+
+
+def _listed(types: Mapping[str, str | None]) -> str:
+    return ", ".join(f"{name}: {type_ or 'unknown'}" for name, type_ in types.items()) or "none"
