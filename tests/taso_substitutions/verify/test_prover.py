@@ -6,10 +6,12 @@ import pytest
 from taso_gym.rules.conditions import Binding
 from taso_gym.rules.functions import Operand
 from taso_gym.rules.notation import parse_rules
+from taso_gym.rules.ruleset import RuleSet
 from taso_gym.tensor import TensorType
 from taso_substitutions.verify.analytic import prove_analytic
 from taso_substitutions.verify.normal.analytic import AXIOMS
 from taso_substitutions.verify.prover import Proof, UnprovableError, prove
+from taso_substitutions.verify.sampling import sample_instances
 
 PLAIN = {"pads": (1, 1, 1, 1), "strides": (1, 1), "dilations": (1, 1), "group": 1}
 NO_PADS = PLAIN | {"pads": (0, 0, 0, 0)}
@@ -178,3 +180,10 @@ def test_a_quotient_by_exponentials_is_an_identity() -> None:
 def test_the_documentation_states_every_axiom() -> None:
     text = (Path(__file__).parents[3] / "docs" / "proofs.md").read_text(encoding="utf-8")
     assert [name for name in AXIOMS if f"| {name} |" not in text] == []
+
+
+def test_only_sizes_without_an_index_form_become_numbers() -> None:
+    rules = RuleSet.load("convolution", numerics="fast")
+    rule = rules[rules.index("conv-winograd-two")]
+    proofs = [prove(rule, i.binding()) for i in sample_instances(rule, 3, 0)]
+    assert {fact[:3] for p in proofs for fact in p.fixed} == {"x.2", "x.3"}

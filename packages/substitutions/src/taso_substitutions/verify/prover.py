@@ -8,10 +8,11 @@ as the preconditions that the rule lacks.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import product
-from typing import Any
+from typing import Any, TypeVar
 
 from taso_gym.errors import TypeInferenceError
 from taso_gym.rules.conditions import Binding, evaluate, truth
@@ -28,6 +29,7 @@ from taso_substitutions.verify.normal.sizes import Refined, Sizes
 from taso_substitutions.verify.normal.small_model import bound_of
 
 MAX_ROUNDS = 200
+Result = TypeVar("Result")
 SIZE_ATTRIBUTES = {"Split": "split", "Reshape": "shape", "Expand": "shape"}
 """Attributes of the left side that hold sizes, and so are generalised with them."""
 
@@ -81,15 +83,37 @@ def prove(rule: Rule, example: Binding, module: Callable[[Sizes], IndexModule] =
         WorkExhaustedError: the normal forms are too large.
     """
     _check_types(rule, example)
-    sizes = Sizes()
+    return _refined(_general(rule, example, module), lambda sizes: _Attempt(rule, example, module(sizes)).run())
+
+
+def _refined(sizes: Sizes, attempt: Callable[[Sizes], Result]) -> Result:
+    """Return what an attempt does once the sizes are refined as far as it asks for."""
     for _ in range(MAX_ROUNDS):
         try:
-            return _Attempt(rule, example, module(sizes)).run()
+            return attempt(sizes)
         except Refined:
             continue
         except UnprovableError as error:
             fix_or_raise(sizes, error)
     raise UnprovableError(f"expected a typing within {MAX_ROUNDS} refinements, found none")
+
+
+def _general(rule: Rule, example: Binding, module: Callable[[Sizes], IndexModule]) -> Sizes:
+    """Return sizes refined so far that both sides have index forms, as few of them numbers as can be.
+
+    An operator that has no index form names all sizes that it reads; each of these is left general in turn.
+    """
+
+    def typed(kept: frozenset[str]) -> Sizes:
+        sizes = Sizes(kept)
+        _refined(sizes, lambda sizes: _Attempt(rule, example, module(sizes)).typed())
+        return sizes
+
+    found = typed(frozenset())
+    for atom in list(found.numbers):
+        with suppress(UnprovableError):
+            found = typed(found.kept | {atom})
+    return found
 
 
 def _check_types(rule: Rule, example: Binding) -> None:
@@ -106,13 +130,12 @@ def _check_types(rule: Rule, example: Binding) -> None:
 
 def fix_or_raise(sizes: Sizes, error: UnprovableError) -> None:
     """Fix a size where an operator has no index form for a general one."""
-    for atom in error.atoms:
-        if sizes.is_free(atom):
-            try:
-                sizes.fix(atom)
-            except Refined:
-                return
-    raise error
+    atom = next((a for a in error.atoms if sizes.is_free(a) and a not in sizes.kept), None)
+    if atom is None:
+        raise error
+    sizes.numbers.append(atom)
+    with suppress(Refined):
+        sizes.fix(atom)
 
 
 class _Attempt:
@@ -123,18 +146,8 @@ class _Attempt:
         self.evaluator = Evaluator(xp, example)
 
     def run(self) -> Proof:
-        self.sizes.phase = "left"
-        self._lift_attributes()
-        self.sizes.phase = "condition"
-        self._impose_all()
-        self.sizes.phase = "left"
-        left = self.evaluator.roots(self.rule.lhs)
-        self.sizes.phase = "condition"
-        assumed = self._impose_all()
-        self.sizes.phase = "right"
-        right = self.evaluator.roots(self.rule.rhs)
-        if len(left) != len(right):
-            raise UnprovableError(f"expected as many results on both sides, found {len(left)} and {len(right)}")
+        """Compare the sides element by element."""
+        left, right, assumed = self.typed()
         blocks = [block for a, b in zip(left, right, strict=True) for block in self._compare(a, b)]
         forms = "\n".join(f"{position}: {form}" for position, form in blocks)
         example = self.evaluator.example.tensors.items()
@@ -150,6 +163,27 @@ class _Attempt:
             example={k: o.type.shape or () for k, o in example if isinstance(o, Operand)},
             results=tuple(tuple(self.sizes.expand(d) for d in t.shape) for t in left),
         )
+
+    def typed(self) -> tuple[list[IndexTensor], list[IndexTensor], list[str]]:
+        """Return both sides on index forms, with axes that agree, and the conditions that weren't used."""
+        self.sizes.phase = "left"
+        self._lift_attributes()
+        self.sizes.phase = "condition"
+        self._impose_all()
+        self.sizes.phase = "left"
+        left = self.evaluator.roots(self.rule.lhs)
+        self.sizes.phase = "condition"
+        assumed = self._impose_all()
+        self.sizes.phase = "right"
+        right = self.evaluator.roots(self.rule.rhs)
+        if len(left) != len(right):
+            raise UnprovableError(f"expected as many results on both sides, found {len(left)} and {len(right)}")
+        for a, b in zip(left, right, strict=True):
+            if len(a.axes) != len(b.axes):
+                raise UnprovableError(f"expected results of one rank, found {a.shape} and {b.shape}")
+            for one, other in zip(a.axes, b.axes, strict=True):
+                self.sizes.unify(one, other)
+        return left, right, assumed
 
     def _lift_attributes(self) -> None:
         """Replace sizes in the left side's attribute variables by atoms."""
@@ -212,11 +246,8 @@ class _Attempt:
 
     def _compare(self, left: IndexTensor, right: IndexTensor) -> list[tuple[Position, Polynomial]]:
         """Return the position and normal form of every block, which both sides have in common."""
-        if len(left.axes) != len(right.axes):
-            raise UnprovableError(f"expected results of one rank, found {left.shape} and {right.shape}")
-        axes = [self.sizes.unify(a, b) for a, b in zip(left.axes, right.axes, strict=True)]
         forms: list[tuple[Position, Polynomial]] = []
-        for choice in product(*(list(positions(axis, f"i{n}")) for n, axis in enumerate(axes))):
+        for choice in product(*(list(positions(axis, f"i{n}")) for n, axis in enumerate(left.axes))):
             position = tuple(c for c, _ in choice)
             a, b = left.at(position), right.at(position)
             if a != b:

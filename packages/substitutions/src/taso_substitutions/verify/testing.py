@@ -18,6 +18,7 @@ from taso_gym.errors import EquivalenceError, TypeInferenceError
 from taso_gym.ops.floating import FLOAT64, NUMPY
 from taso_gym.ops.modular import MERSENNE_31, ModularModule
 from taso_gym.ops.modules import ArrayModule
+from taso_gym.rules.functions import Undefined
 from taso_gym.rules.rule import Rule
 from taso_substitutions.verify.facts import calls_in
 from taso_substitutions.verify.instance import Evaluation, Instance, Side
@@ -147,7 +148,7 @@ class Trial:
         wanted = [(t.dtype, t.shape) for t in self.types]
         try:
             found = [(t.dtype, t.shape) for t in self.right.outputs(self.rule.rhs)]
-        except (TypeInferenceError, KeyError, IndexError) as error:
+        except (TypeInferenceError, Undefined, KeyError, IndexError) as error:
             return self._fault(f"the left side is well-typed and the right side isn't: {error}")
         if found != wanted:
             return self._fault(f"the outputs are {wanted} on the left and {found} on the right")

@@ -29,9 +29,12 @@ class Sizes:
         facts: what atoms had to be, in order: ("=", "cut", "product" or "fixed", atom, what it became, phase).
         phase: who asks: "left", "condition" or "right"; set by the prover.
         number, inverse: what a number, and 1 / an element, are as elements; a module may know more about them.
+        kept: sizes that mustn't become numbers only since an operator has no index form.
+        numbers: those that did.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, kept: frozenset[str] = frozenset()) -> None:
+        self.kept, self.numbers = kept, list[str]()
         self.example: dict[str, int] = {}
         self.facts: list[tuple[str, str, str, str]] = []
         self.phase = "left"
