@@ -250,7 +250,7 @@ def measure(network: str, rules: RuleSet, runs: int) -> bool:
         "onnxscript": Onnxscript(graph, list(patterns.values())),
     }
     found = search(graph, made.once, graph.nodes)
-    check(Matches.full(made, len(rules), graph), rules, structures, peers["rustworkx"])
+    check(graph, Matches.full(made, len(rules), graph), rules, structures, peers["rustworkx"])
     ours = cpu_ms(lambda: search(graph, made.once, graph.nodes), 10 * runs)
     whole = cpu_ms(lambda: Matches.full(made, len(rules), graph), 3 * runs)
     loops = ours / cpu_ms(calibrate, 10 * runs)
@@ -269,12 +269,13 @@ def measure(network: str, rules: RuleSet, runs: int) -> bool:
     return reached
 
 
-def check(ours: Matches, rules: RuleSet, structures: list[Structure], peer: Rustworkx) -> None:
+def check(graph: Graph, ours: Matches, rules: RuleSet, structures: list[Structure], peer: Rustworkx) -> None:
     """Assert that VF2 finds whatever we find, where no two variables share a value (VF2 never lets them)."""
     theirs: dict[Structure, set[tuple[int, ...]]] = {}
-    for match, entry in ours.entries.items():
+    for match, site in ours.sites().items():
         structure = structure_of(variants_of(rules[match.rule])[match.variant])
-        if structure is None or len(set(entry.site.bound)) < len(entry.site.bound):
+        bound = site.template.bound([graph.nodes[i] for i in match.nodes])
+        if structure is None or len(set(bound)) < len(bound):
             continue
         if structure not in theirs:
             mappings = peer.embeddings(structures.index(structure))

@@ -35,7 +35,7 @@ def test_a_sibling_behind_the_other_is_not_merged(between: str) -> None:
 def test_constants_never_close_a_cycle() -> None:
     state = RewriteState(graph_of("Sub(x, a), Sub(x, b)", x="2", a="const 2", b="const 2"), rule_set(MERGE))
     (match,) = state.matches[0]
-    assert state._all.entries[match].site.template.guards == ()
+    assert state._all.site(match).template.guards == ()
 
 
 def test_matches_become_legal_and_illegal_with_the_ways_between_them() -> None:
@@ -62,8 +62,8 @@ def test_exactly_the_rewrites_that_make_cycles_are_refused(seed: int) -> None:
         "o: Relu(x), Add(x, y) => Relu(Sub(Add(x, y), y)), Add(x, y)"
     )
     state = RewriteState(random_graph(seed * 2 + 1, 40), rules)
-    for match, entry in state._all.entries.items():
-        cyclic = has_cycle(rewrite(state.graph, entry.site).finish())
+    for match, site in state._all.sites().items():
+        cyclic = has_cycle(rewrite(state.graph, site).finish())
         assert cyclic == state._all._blocked.get(match, False), match
 
 

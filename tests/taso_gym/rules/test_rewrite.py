@@ -98,8 +98,8 @@ def test_operand_order_of_commutative_operators_makes_no_difference() -> None:
 def test_a_prediction_equals_the_rewrite(graph: Graph) -> None:
     state = RewriteState(graph, rule_set())
     assert isinstance(state._all, Matches)
-    for entry in state._all.entries.values():
-        done, predicted = rewrite(graph, entry.site), predict(graph, entry.site)
+    for site in state._all.sites().values():
+        done, predicted = rewrite(graph, site), predict(graph, site)
         for name in ("hash", "removed", "added", "rewired", "dead", "touched"):
             assert getattr(done, name) == getattr(predicted, name), name
 

@@ -8,10 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
+from typing import TYPE_CHECKING
 
-from taso_gym.graph import OUTPUT_BITS, Graph
+from taso_gym.graph import OUTPUT_BITS, Graph, value_of
 from taso_gym.rules.pattern import Inner, Pattern
 from taso_gym.rules.rule import Rest, Var
+
+if TYPE_CHECKING:
+    from taso_gym.rules.template import Template
 
 
 def dependencies(pattern: Pattern, spans: Mapping[str, range], same: Sequence[int]) -> list[frozenset[int]]:
@@ -69,6 +73,14 @@ class Reachability:
             return True
         above = self._ancestors.get(value >> OUTPUT_BITS, 0)
         return any(above >> (use >> OUTPUT_BITS) & 1 for use in self._graph.uses.get(output, ()))
+
+    def closes_cycle(self, matched: Sequence[int], template: Template) -> bool:
+        """Whether a rewrite of these nodes would make a value depend on itself."""
+        bound = template.bound([self._graph.nodes[i] for i in matched])
+        outputs = template.outputs
+        return any(
+            self.depends(bound[slot], value_of(matched[outputs[j][0]], outputs[j][1])) for j, slot in template.guards
+        )
 
     @cached_property
     def _ancestors(self) -> dict[int, int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
-from taso_gym.graph import Weight
+from taso_gym.graph import Node, Weight
 from taso_gym.rules.conditions import Binding, evaluate, truth
 from taso_gym.rules.functions import Operand, Undefined
 from taso_gym.rules.pattern import Pattern, calls_of
@@ -49,6 +49,12 @@ class Binder:
         self._singles = None if any(p.tail is not None for p in self.places) else [p[1:3] for p in self.places]
         open_attrs = [(i, k, e) for i, node in enumerate(pattern.nodes) for k, e in node.attrs if not is_closed(e)]
         self._checks = [(i, k, Expr("==", None, (e, Expr("name", "")))) for i, k, e in open_attrs]
+
+    def values(self, records: Sequence[Node]) -> tuple[int, ...]:
+        """Return the bound values in a match of these nodes; none is absent."""
+        if self._singles is not None:
+            return tuple([records[node].inputs[index] for node, index in self._singles])  # pyright: ignore[reportReturnType]
+        return self.row([record.inputs for record in records])  # pyright: ignore[reportReturnType]
 
     def row(self, inputs: Sequence[tuple[T, ...]]) -> tuple[T, ...]:
         """Return the bound values, or types, from the inputs of each matched node."""

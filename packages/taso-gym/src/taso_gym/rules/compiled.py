@@ -46,14 +46,13 @@ class Variant:
         """Hold what templates are made from; ``valued`` are the variables whose values matter to them."""
         self.rule, self.number = rule, number
         self._source = source
-        self._row = source.binder.row
         self._valued = [(p.name, p.node, p.at) for p in source.binder.places if p.name in valued]
         self._most = most
         self._templates: dict[tuple[object, ...], Template | None] = {}
 
     def bound(self, records: Sequence[Node]) -> tuple[int, ...]:
         """Return the values that the variables are bound to, in a row."""
-        return self._row([record.inputs for record in records])  # pyright: ignore[reportReturnType]
+        return self._source.binder.values(records)
 
     def template(self, graph: Graph, records: Sequence[Node], bound: tuple[int, ...]) -> Template | None:
         """Return the template of a match, or None where the rule doesn't apply to it."""

@@ -14,7 +14,7 @@ from taso_gym.signature import Signature
 
 if TYPE_CHECKING:
     from taso_gym.rules.compiled import CompiledRules
-    from taso_gym.rules.matching import Entry
+    from taso_gym.rules.rewrite import Site
 
 
 class Limits(NamedTuple):
@@ -58,17 +58,17 @@ def size_of(graph: Graph) -> Size:
     return total_size(node.sig for _, node in graph.operators())
 
 
-def growth(graph: Graph, entry: Entry, compiled: CompiledRules) -> Size:
+def growth(graph: Graph, site: Site, compiled: CompiledRules) -> Size:
     """Return the change of size by a match."""
-    template, match = entry.site.template, entry.site.match
+    template, match = site.template, site.match
     change = compiled.growths.get(template)
     if change is None:
         change = total_size(template.sigs) - total_size(graph.nodes[i].sig for i in match.nodes)
         compiled.growths[template] = change
-    return change - total_size(entry.dead) if entry.dead else change
+    return change - total_size(site.dead) if site.dead else change
 
 
-def fitting(graph: Graph, size: Size, limits: Limits, compiled: CompiledRules) -> Callable[[Entry], bool] | None:
+def fitting(graph: Graph, size: Size, limits: Limits, compiled: CompiledRules) -> Callable[[Site], bool] | None:
     """Return the test whether a match stays within the limits, or None where every match does."""
     nodes = None if limits.nodes is None else limits.nodes - size.nodes
     edges = None if limits.edges is None else limits.edges - size.edges
@@ -76,8 +76,8 @@ def fitting(graph: Graph, size: Size, limits: Limits, compiled: CompiledRules) -
     if (nodes is None or nodes >= most.nodes) and (edges is None or edges >= most.edges):
         return None
 
-    def fits(entry: Entry) -> bool:
-        change = growth(graph, entry, compiled)
+    def fits(site: Site) -> bool:
+        change = growth(graph, site, compiled)
         return (nodes is None or change.nodes <= nodes) and (edges is None or change.edges <= edges)
 
     return fits

@@ -51,17 +51,22 @@ class Edit(NamedTuple):
 
 
 class Site(NamedTuple):
-    """A match with what it would be rewritten into.
+    """A match with what it would be rewritten into, and what that does to the graph.
 
     Attributes:
         match: the match.
         template: the right side.
-        bound: values of the rule's variables in a row.
+        change: of the graph hash, modulo `HASH_MODULUS`.
+        dead: signatures of the operators that die without being matched.
+        watched: nodes and leaves whose uses and records the effect depends on, where it doesn't follow from those of
+            the matched nodes alone.
     """
 
     match: Match
     template: Template
-    bound: tuple[int, ...]
+    change: int = 0
+    dead: tuple[Signature, ...] = ()
+    watched: tuple[int, ...] = ()
 
 
 class Overlay(Generic[V]):
@@ -100,7 +105,7 @@ class Overlay(Generic[V]):
         return value
 
 
-@dataclass
+@dataclass(slots=True)
 class Rewriting:
     """A rewrite in progress on maps of its own.
 
@@ -132,7 +137,8 @@ class Rewriting:
         matched, template = site.match.nodes, site.template
         self.hash, self.next_id = self.graph.hash, self.graph.next_id
         records = [self.nodes[i] for i in matched]
-        values = [*site.bound, *map(self._add_literal, template.literals)]
+        bound = template.bound(records)
+        values = [*bound, *map(self._add_literal, template.literals)]
         first = self.next_id << OUTPUT_BITS
         self._add_nodes(template, records, values)
         for value in {v for record in records for v in record.inputs if v is not None}:
@@ -144,7 +150,7 @@ class Rewriting:
             self.hash -= record.hash
         self.touched.difference_update(matched)
         self.removed += matched
-        unused = [v >> OUTPUT_BITS for v in site.bound if not self.uses.get(v)]
+        unused = [v >> OUTPUT_BITS for v in bound if not self.uses.get(v)]
         self._remove_dead([*unused, *self.added])
         return self
 
@@ -178,22 +184,25 @@ class Rewriting:
         self.next_id += 1
         return leaf
 
-    def _add_nodes(self, template: Template, records: list[Node], values: list[int]) -> None:
+    def _add_nodes(self, template: Template, records: list[Node], slots: list[int]) -> None:
         """Add the right side; an output that replaces another inherits its semantic id and name."""
-        uses, base = self.uses, self.next_id << OUTPUT_BITS
-        for sig, refs, step in zip(template.sigs, template.inputs, template.steps, strict=True):
-            inputs = tuple([None if r is None else values[r] if r >= 0 else base + ~r for r in refs])
-            own = self._hash(sig, inputs)
-            heirs = [None if h is None else (records[h[0]].sems[h[1]], records[h[0]].names[h[1]]) for h in step.heirs]
-            sems = tuple([hash((own, i)) % HASH_MODULUS if h is None else h[0] for i, h in enumerate(heirs)])
-            names = tuple([None if h is None else h[1] for h in heirs])
-            self.nodes[self.next_id] = Node(sig, inputs, sems, names, own)
-            for i, value in enumerate(inputs):
-                if value is not None:
-                    uses[value] = (*(uses.get(value) or ()), self.next_id << OUTPUT_BITS | i)
-            self.added.append(self.next_id)
+        nodes, uses, node_id = self.nodes, self.uses, self.next_id
+        values, sems = [*slots, None], [*map(self._sem, slots), 0]  # see `Step`
+        for sig, step in zip(template.sigs, template.steps, strict=True):
+            inputs = step.read(values)
+            known = len(sems)
+            own = step.enter(sems, records)
+            outputs = tuple(sems[known:])
+            nodes[node_id] = Node(sig, inputs, outputs, step.names(records), own)
+            value = node_id << OUTPUT_BITS
+            for i, operand in enumerate(inputs):
+                if operand is not None:
+                    uses[operand] = (*(uses.get(operand) or ()), value | i)
+            values += range(value, value + len(outputs))
+            self.added.append(node_id)
             self.hash += own
-            self.next_id += 1
+            node_id += 1
+        self.next_id = node_id
 
     def _drop_uses(self, value: int, consumers: Sequence[int]) -> None:
         """Take nodes out of the uses of a value."""
@@ -240,8 +249,10 @@ class Rewriting:
                 self.removed.append(node_id)
 
     def _is_used(self, node_id: int, outputs: int) -> bool:
-        first = node_id << OUTPUT_BITS
-        return any(self.uses.get(value) for value in range(first, first + outputs))
+        first, uses = node_id << OUTPUT_BITS, self.uses
+        if outputs == 1:
+            return bool(uses.get(first))
+        return any(uses.get(value) for value in range(first, first + outputs))
 
 
 @lru_cache(maxsize=1024)

@@ -97,8 +97,7 @@ class Interpreter:
         node = self.nodes.get(node_id)
         if node is None or node_id in self.known:
             return
-        below = switch[node.sig]
-        if below:
+        if below := switch[node.sig]:
             self.ids.append(node_id)
             self.records.append(node)
             self.walk(below)

@@ -12,8 +12,8 @@ from taso_gym.graph import HASH_MODULUS, SINK, Graph
 from taso_gym.graph import check as check_graph
 from taso_gym.rules.compiled import compiled
 from taso_gym.rules.limits import Limits, Size, fitting, growth, size_of
-from taso_gym.rules.matching import Entry, Matches
-from taso_gym.rules.rewrite import Edit, Match, Rewriting, rewrite
+from taso_gym.rules.matching import Matches
+from taso_gym.rules.rewrite import Edit, Match, Rewriting, Site, rewrite
 from taso_gym.rules.ruleset import RuleSet
 from taso_gym.rules.template import Template
 
@@ -31,12 +31,15 @@ class RewriteState:
         rules: the rule set; `Match.rule` numbers its rules.
         cost: of the graph; zero without a cost model.
         edit: what the rewrite that led here did to its parent's nodes; None at the start.
+        renewed: numbers of the rules whose matches differ from the parent's, in any order; of all rules at the start.
         matches: for each rule its legal matches in ascending order of (node ids, variant): those that make no cycle,
             respect the limits and change something. Of several matches that lead to the same graph only the first
             counts, whichever rule it belongs to.
     """
 
-    __slots__ = ("_all", "_costs", "_limits", "_model", "_size", "_whole", "cost", "edit", "graph", "matches", "rules")
+    __slots__ = (
+        "_all", "_costs", "_limits", "_model", "_size", "_whole", "cost", "edit", "graph", "matches", "renewed", "rules"
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -69,6 +72,7 @@ class RewriteState:
         self._costs: dict[Template, Cost] = {}
         self._all = Matches.full(compiled(rules, graph.info.opsets), len(rules), graph)
         self.matches: tuple[tuple[Match, ...], ...] = self._limited(None)
+        self.renewed: tuple[int, ...] = tuple(range(len(self.matches)))
 
     @property
     def cost_model(self) -> CostModel | None:
@@ -86,16 +90,20 @@ class RewriteState:
         Raises:
             MatchError: the match isn't legal here.
         """
-        entry = self._entry(match)
-        rewriting = rewrite(self.graph, entry.site)
+        site = self._site(match)
+        rewriting = rewrite(self.graph, site)
         child = RewriteState.__new__(RewriteState)
         child.graph = rewriting.finish()
         child.rules, child._model, child._limits, child._costs = self.rules, self._model, self._limits, self._costs
-        child.cost = self.cost + self._change(entry, rewriting, child.graph)
+        child.cost = self.cost + self._change(site, rewriting, child.graph)
         child.edit = Edit(tuple(rewriting.removed), tuple(rewriting.added), tuple(rewriting.rewired))
-        child._size = self._size + growth(self.graph, entry, self._all.compiled)
-        child._all = self._all.update(child.graph, rewriting, entry.site.template.preserving)
+        child._size = self._size + growth(self.graph, site, self._all.compiled)
+        child._all = self._all.update(child.graph, rewriting, site.template)
         child.matches = child._limited(self)
+        child.renewed = child._all.renewed
+        if not (self._whole and child._whole):
+            pairs = zip(self.matches, child.matches, strict=True)
+            child.renewed = tuple([rule for rule, (old, new) in enumerate(pairs) if old != new])
         return child
 
     def prepare(self) -> RewriteState:
@@ -104,7 +112,7 @@ class RewriteState:
         Plans every search, and makes one rewrite of each kind, which finds the types and templates that come next.
         """
         self._all.compiled.prepare(self.graph)
-        kinds = {self._all.entries[match].site.template: match for row in self.matches for match in row}
+        kinds = {self._all.site(match).template: match for row in self.matches for match in row}
         for match in kinds.values():
             self.apply(match)
         return self
@@ -115,11 +123,11 @@ class RewriteState:
         Raises:
             MatchError: the match isn't legal here.
         """
-        entry = self._entry(match)
+        site = self._site(match)
         if self._model is None or not self._model.radius:
-            return self._local_change(entry)
-        rewriting = rewrite(self.graph, entry.site)
-        return self._change(entry, rewriting, rewriting.finish())
+            return self._local_change(site)
+        rewriting = rewrite(self.graph, site)
+        return self._change(site, rewriting, rewriting.finish())
 
     @property
     def size(self) -> Size:
@@ -132,7 +140,7 @@ class RewriteState:
         Raises:
             MatchError: the match isn't legal here.
         """
-        return growth(self.graph, self._entry(match), self._all.compiled)
+        return growth(self.graph, self._site(match), self._all.compiled)
 
     def child_hash(self, match: Match) -> int:
         """Return the hash of the graph after a legal match, without making it.
@@ -140,7 +148,7 @@ class RewriteState:
         Raises:
             MatchError: the match isn't legal here.
         """
-        return (self.graph.hash + self._entry(match).change) % HASH_MODULUS
+        return (self.graph.hash + self._site(match).change) % HASH_MODULUS
 
     def child_graph(self, match: Match) -> Graph:
         """Return the graph after a legal match, without finding its matches.
@@ -148,14 +156,14 @@ class RewriteState:
         Raises:
             MatchError: the match isn't legal here.
         """
-        return rewrite(self.graph, self._entry(match).site).finish()
+        return rewrite(self.graph, self._site(match)).finish()
 
     def check(self, children: int = 8) -> None:
         """Assert every invariant; see `taso_gym.rules.state.check`."""
         check_graph(self.graph)
         whole = _restore(self.graph, self.rules, self._model, self._limits, self.edit)
         assert self.matches == whole.matches, "matches differ from a full match"
-        assert self._all.entries == whole._all.entries, "entries differ from a full match"
+        assert self._all.sites() == whole._all.sites(), "sites differ from a full match"
         assert self._size == whole._size, f"size {self._size} differs from {whole._size}"
         assert self.cost == whole.cost, f"cost {self.cost} differs from {whole.cost}"
         legal = [match for row in self.matches for match in row]
@@ -187,33 +195,33 @@ class RewriteState:
         """Pickle the graph; the matches are found again."""
         return _restore, (self.graph, self.rules, self._model, self._limits, self.edit)
 
-    def _entry(self, match: Match) -> Entry:
+    def _site(self, match: Match) -> Site:
         legal = self.matches[match.rule] if 0 <= match.rule < len(self.matches) else ()
         place = bisect_left(legal, match)
         if place == len(legal) or legal[place] != match:
             raise MatchError(f"expected a legal match of this state, found {match}")
-        return self._all.entries[match]
+        return self._all.site(match)
 
-    def _change(self, entry: Entry, rewriting: Rewriting, graph: Graph) -> Cost:
+    def _change(self, site: Site, rewriting: Rewriting, graph: Graph) -> Cost:
         model = self._model
         if model is None or not model.radius:
-            return self._local_change(entry)
+            return self._local_change(site)
         changed = {*rewriting.touched, *rewriting.removed, *rewriting.rewired}
         around = changed.union(rewriting.added, model.affected(changed)) - {SINK}
         return _sum(model, graph, around) - _sum(model, self.graph, around)
 
-    def _local_change(self, entry: Entry) -> Cost:
+    def _local_change(self, site: Site) -> Cost:
         """Return the change of cost where contexts play no part."""
         model = self._model
         if model is None:
             return Cost()
-        template, nodes = entry.site.template, self.graph.nodes
+        template, nodes = site.template, self.graph.nodes
         change = self._costs.get(template)
         if change is None:
             new = sum((model.node(sig) for sig in template.sigs), Cost())
-            change = new - sum((model.node(nodes[i].sig) for i in entry.site.match.nodes), Cost())
+            change = new - sum((model.node(nodes[i].sig) for i in site.match.nodes), Cost())
             self._costs[template] = change
-        return change - sum(map(model.node, entry.dead), Cost()) if entry.dead else change
+        return change - sum(map(model.node, site.dead), Cost()) if site.dead else change
 
     def _limited(self, parent: RewriteState | None) -> tuple[tuple[Match, ...], ...]:
         """Return the legal matches within the limits; lists that are as the parent's are shared with it."""
@@ -221,13 +229,15 @@ class RewriteState:
         fits = fitting(self.graph, self._size, self._limits, found.compiled)
         self._whole = fits is None
         if fits is not None:
-            return tuple([tuple([m for m in row if fits(found.entries[m])][:most]) for row in found.legal])
-        if parent is None or not parent._whole:
-            return tuple([row[:most] for row in found.legal])
-        rows = list(parent.matches)
-        for rule in found.renewed:
-            rows[rule] = found.legal[rule][:most]
-        return tuple(rows)
+            return tuple([tuple([m for m in row if fits(found.site(m))][:most]) for row in found.legal])
+        if parent is not None and parent._whole:
+            if parent.matches is parent._all.legal and all(len(found.legal[rule]) <= most for rule in found.renewed):
+                return found.legal
+            rows = list(parent.matches)
+            for rule in found.renewed:
+                rows[rule] = found.legal[rule][:most]
+            return tuple(rows)
+        return found.legal if max(map(len, found.legal), default=0) <= most else tuple([r[:most] for r in found.legal])
 
 
 def _restore(graph: Graph, rules: RuleSet, model: CostModel | None, limits: Limits, edit: Edit | None) -> RewriteState:

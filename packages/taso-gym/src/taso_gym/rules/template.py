@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from taso_gym.errors import TypeInferenceError
-from taso_gym.graph import OUTPUT_BITS, Weight
+from taso_gym.graph import HASH_MODULUS, OUTPUT_BITS, Node, Weight
 from taso_gym.rules.acyclic import dependencies, guards
 from taso_gym.rules.binding import Binder, floating_type
 from taso_gym.rules.conditions import holds
@@ -24,20 +24,45 @@ from taso_gym.signature import Signature
 
 
 class Step(NamedTuple):
-    """How to find the semantic ids of a new node's outputs.
+    """How to make a new node.
 
-    They are appended to a list that begins with those of the slots and a 0 for absent operands.
+    Values and semantic ids are taken from lists that hold those of the slots, then None or 0 for absent operands, then
+    those of the outputs of the new nodes before it.
 
     Attributes:
         hash, symmetric: of the signature.
-        read: takes the operands from the list, as a tuple.
+        read: takes the operands from a list, as a tuple.
         heirs: for each output the (matched node, output) that it replaces, whose id it inherits, or None.
+        unnamed: names of the outputs if none replaces another, else None.
     """
 
     hash: int
     symmetric: bool
-    read: Callable[[Sequence[int]], tuple[int, ...]]
+    read: Callable[[Sequence[Any]], tuple[Any, ...]]
     heirs: tuple[tuple[int, int] | None, ...]
+    unnamed: tuple[None, ...] | None
+
+    def enter(self, sems: list[int], records: Sequence[Node]) -> int:
+        """Append the semantic ids of the outputs to ``sems``, and return the node's part of the graph hash.
+
+        Args:
+            sems: the semantic ids so far.
+            records: the matched nodes.
+        """
+        own, symmetric, read, heirs, _ = self
+        operands = read(sems)
+        if symmetric and operands[0] > operands[1]:
+            operands = (operands[1], operands[0], *operands[2:])
+        found = hash((own, operands)) % HASH_MODULUS
+        for output, heir in enumerate(heirs):
+            sems.append(hash((found, output)) % HASH_MODULUS if heir is None else records[heir[0]].sems[heir[1]])
+        return found
+
+    def names(self, records: Sequence[Node]) -> tuple[str | None, ...]:
+        """Return the names of the outputs; ``records`` are the matched nodes."""
+        if self.unnamed is not None:
+            return self.unnamed
+        return tuple([None if heir is None else records[heir[0]].names[heir[1]] for heir in self.heirs])
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,8 +70,8 @@ class Template:
     """What a match is rewritten into. Slots are the bound values in pattern order, then the literals.
 
     Attributes:
+        binder: reads the bound values off the matched nodes.
         sigs: signatures of the new nodes, producers first.
-        inputs: operands of each new node.
         literals: scalars that become leaves.
         outputs: (matched node, output, what replaces it) of each replaced output.
         guards: (number in ``outputs``, slot) pairs: a cycle closes if that value depends on that output.
@@ -55,11 +80,11 @@ class Template:
         unused: bound values that the right side doesn't use; what computes them may die with the match.
         inside: places of the matched nodes whose uses matter, see `Pattern.inside`.
         readers: for each replaced output the matched node, the output, and how many of its uses are inside the match.
-        steps: what the hashes of the new nodes are computed from, see `Step`.
+        steps: how the new nodes are made.
     """
 
+    binder: Binder
     sigs: tuple[Signature, ...]
-    inputs: tuple[tuple[Ref, ...], ...]
     literals: tuple[LiteralValue, ...]
     outputs: tuple[tuple[int, int, int], ...]
     guards: tuple[tuple[int, int], ...]
@@ -69,6 +94,10 @@ class Template:
     inside: frozenset[int]
     readers: tuple[tuple[int, int, int], ...]
     steps: tuple[Step, ...]
+
+    def bound(self, records: Sequence[Node]) -> tuple[int, ...]:
+        """Return the values of the rule's variables in a row; ``records`` are the matched nodes."""
+        return self.binder.values(records)
 
 
 class Source(NamedTuple):
@@ -119,7 +148,7 @@ def build(
     if any(side.type_of(ref) != sigs[node].outputs[out] for ref, (node, out) in zip(refs, replaced, strict=True)):
         return None
     outputs = tuple((node, out, ref) for (node, out), ref in zip(replaced, refs, strict=True) if ref is not None)
-    return _finish(source.pattern, side, outputs, dependencies(source.pattern, spans, same))
+    return _finish(source, side, outputs, dependencies(source.pattern, spans, same))
 
 
 def _replaced(pattern: Pattern, sigs: Sequence[Signature]) -> list[tuple[int, int]]:
@@ -132,7 +161,7 @@ def _replaced(pattern: Pattern, sigs: Sequence[Signature]) -> list[tuple[int, in
 
 
 def _finish(
-    pattern: Pattern, side: RightSide, outputs: tuple[tuple[int, int, int], ...], before: Sequence[frozenset[int]]
+    source: Source, side: RightSide, outputs: tuple[tuple[int, int, int], ...], before: Sequence[frozenset[int]]
 ) -> Template:
     """Return the template of a finished right side; ``before`` is what each matched node depends on."""
     inputs = tuple(operands for _, operands in side.nodes)
@@ -144,9 +173,10 @@ def _finish(
     new = [_slots(ref, after) & varying for _, _, ref in outputs]
     refs = [ref for _, _, ref in outputs]
     used = {ref for operands in inputs for ref in operands} | set(refs)
+    pattern = source.pattern
     return Template(
+        source.binder,
         tuple(side.sigs),
-        inputs,
         tuple(side.literals),
         outputs,
         tuple(guards(old, new)),
@@ -168,12 +198,19 @@ def _steps(side: RightSide, outputs: Sequence[tuple[int, int, int]]) -> Iterator
         born = [~(number << OUTPUT_BITS | output) for output in range(len(sig.outputs))]
         for ref in born:
             place[ref] = absent + len(place)
-        yield Step(sig.hash, sig.symmetric, _reader(reads), tuple(map(heirs.get, born)))
+        inherited = tuple(map(heirs.get, born))
+        unnamed = None if any(inherited) else (None,) * len(born)
+        yield Step(sig.hash, sig.symmetric, _reader(reads), inherited, unnamed)
 
 
-def _reader(places: tuple[int, ...]) -> Callable[[Sequence[int]], tuple[int, ...]]:
+def _reader(places: tuple[int, ...]) -> Callable[[Sequence[Any]], tuple[Any, ...]]:
     """Return what takes the items at some places of a sequence as a tuple."""
-    return itemgetter(*places) if len(places) > 1 else lambda items: tuple([items[i] for i in places])
+    if len(places) > 1:
+        return itemgetter(*places)
+    if not places:
+        return lambda _: ()
+    place = places[0]
+    return lambda items: (items[place],)
 
 
 def _slots(ref: Ref, nodes: Sequence[frozenset[int]]) -> frozenset[int]:
