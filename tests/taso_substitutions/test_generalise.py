@@ -43,6 +43,12 @@ def test_occurrences_become_variables(generaliser: Generaliser) -> None:
     assert found.body == "MatMul(MatMul(x0, x1), x2) => MatMul(x0, MatMul(x1, x2))"
 
 
+def test_some_occurrences_become_another_variable(generaliser: Generaliser) -> None:
+    found = generaliser.run(equality("MatMul(Add(x0, x0), x0) => MatMul(x0, Add(x0, x0))"))
+    assert found is not None
+    assert found.body == "MatMul(Add(x0, x0), x1) => MatMul(x0, Add(x1, x1))"
+
+
 def test_what_holds_for_equal_operands_only_keeps_them(generaliser: Generaliser) -> None:
     found = generaliser.run(equality("Add(x0, x0) => Add(x0, x0)"))
     assert found is not None

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import permutations
+from itertools import combinations, product
 from typing import Any
 
 from taso_gym.errors import TasoError
@@ -32,7 +32,7 @@ from taso_substitutions.verify.prover import Proof, UnprovableError, prove
 
 ANALYTIC = frozenset({"Exp", "Softmax", "LayerNormalization", "BatchNormalization"})
 """Operators of which the fragments have equalities that are true of these functions, not of any."""
-SPLITS = 3
+SPLITS = 4
 """Most occurrences of a variable on each side for which all ways to tell them apart are tried."""
 
 
@@ -126,16 +126,24 @@ class Generaliser:
             yield canonical(left, right, types, equality.attrs)
 
     def _separate(self, equality: Equality) -> Iterator[Equality]:
-        """Tell occurrences of a variable apart: every way to pair those of one side with those of the other."""
+        """Tell occurrences of a variable apart: some of those on each side become a variable of their own."""
         for name, type_ in equality.named().items():
             left, right = occurrences(equality.left, name), occurrences(equality.right, name)
-            if not 2 <= left == right <= SPLITS:
+            if not 2 <= min(left, right) <= max(left, right) <= SPLITS:
                 continue
-            types = equality.named() | {f"{name}_{i}": type_ for i in range(left)}
-            for order in permutations(range(right)):
-                a = rename(equality.left, name, [f"{name}_{i}" for i in range(left)])
-                b = rename(equality.right, name, [f"{name}_{i}" for i in order])
+            types = equality.named() | {"new": type_}
+            for first, second in product(_parts(left), (*_parts(right), *_parts(right, without_first=True))):
+                a = rename(equality.left, name, ["new" if i in first else name for i in range(left)])
+                b = rename(equality.right, name, ["new" if i in second else name for i in range(right)])
                 yield canonical(a, b, types, equality.attrs)
+
+
+def _parts(count: int, *, without_first: bool = False) -> list[tuple[int, ...]]:
+    """Return the ways to choose some of several things, not all, the first among them or not."""
+    begin = () if without_first else (0,)
+    rest = range(1, count)
+    sizes = range(1, count) if without_first else range(count - 1)
+    return [begin + chosen for size in sizes for chosen in combinations(rest, size)]
 
 
 def shown(rule: Rule, example: Binding) -> Proof:

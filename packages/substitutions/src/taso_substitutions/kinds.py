@@ -68,7 +68,7 @@ class Kinds:
             self._signatures[key] = None
             with suppress(TypeInferenceError):
                 sig = signature(instance.op, dict(instance.attrs), types) if instance.takes(types) else None
-                same = instance.key == "Reshape" and sig is not None and sig.outputs[0] == types[0]
+                same = instance.key in ("Reshape", "Slice") and sig is not None and sig.outputs[0] == types[0]
                 self._signatures[key] = sig if sig and not same and self._has_elements(sig.outputs) else None
         return self._signatures[key]
 

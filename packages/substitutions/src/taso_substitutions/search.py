@@ -87,7 +87,7 @@ def stated(equality: Equality, example: Mapping[str, int], *, lift: bool) -> lis
     general = generaliser.proofs(equality)
     if not lift:
         return [unparse(rule) for rule in state(general, "rule")]
-    lines = lifted(general, "rule") or [unparse(rule) for rule in state(general, "rule")]
+    lines = lifted(general, "rule")
     split = split_rule(general, generaliser, "split") if lines else None
     return [*lines, *([unparse(split)] if split else [])]
 

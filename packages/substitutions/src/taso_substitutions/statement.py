@@ -24,7 +24,9 @@ from taso_substitutions.verify.sampling import sample_instances
 from taso_substitutions.verify.testing import Counterexample, check_rule
 
 INSTANCES = 6
-EXACT_INSTANCES = 16
+"""Instances that T1 proves a rule on."""
+FEW = 2
+"""Instances that are sampled first."""
 CERTIFIED = 24
 """Instances of a certificate's tests."""
 ROUNDS_ONCE = frozenset(
@@ -42,11 +44,13 @@ NAMED = re.compile(r"\b([a-z]\w*)\.(\d+)\b")
 
 def state(general: General, name: str) -> list[Rule]:
     """Return the rules of an equality: one for each direction that holds."""
-    found = (
-        first_that_passes(f"{name}{end}", equality.body, attempts(equality, proof))
-        for equality, proof, end in general.directions()
-    )
+    found = (statement_of(equality, proof, f"{name}{end}") for equality, proof, end in general.directions())
     return [rule for rule in found if rule]
+
+
+def statement_of(equality: Equality, proof: Proof, name: str) -> Rule | None:
+    """Return an equality as a rule from left to right; None where it can't be stated."""
+    return first_that_passes(name, equality.body, attempts(equality, proof))
 
 
 def first_that_passes(name: str, body: str, conditions: Iterator[list[str]], instances: int = INSTANCES) -> Rule | None:
@@ -54,10 +58,13 @@ def first_that_passes(name: str, body: str, conditions: Iterator[list[str]], ins
     for wanted in conditions:
         suffix = f" if {' and '.join(wanted)}" if wanted else ""
         rule = parsed(f"{name}: {body}{suffix}")
-        if rule and passes(rule, instances) and survives(rule):
-            exact = parsed(f"{name} [exact]: {body}{suffix}")
-            keeps = operators_of((*rule.lhs, *rule.rhs)) <= ROUNDS_ONCE
-            return exact if keeps and exact and passes(exact, EXACT_INSTANCES) and survives(exact) else rule
+        if rule is None or not is_sampled(rule):
+            continue
+        exact = parsed(f"{name} [exact]: {body}{suffix}")
+        keeps = exact and operators_of((*rule.lhs, *rule.rhs)) <= ROUNDS_ONCE
+        found = exact if exact and keeps and survives(exact) else rule if survives(rule) else None
+        if found and is_proved(found, instances):
+            return found
     return None
 
 
@@ -171,12 +178,10 @@ def parsed(line: str) -> Rule | None:
     return rule
 
 
-def passes(rule: Rule, instances: int = INSTANCES) -> bool:
-    """Whether a rule passes T3, and T1 on the same instances."""
+def is_sampled(rule: Rule) -> bool:
+    """Whether instances are found easily; where they aren't, conditions contradict each other or what is matched."""
     try:
-        if isinstance(check_rule(rule, instances=instances), Counterexample):
-            return False
-        return all(shown(rule, instance.binding()).complete for instance in sample_instances(rule, instances, 0))
+        return bool(list(sample_instances(rule, FEW, 0)))
     except TasoError:
         return False
 
@@ -185,6 +190,14 @@ def survives(rule: Rule) -> bool:
     """Whether a rule passes T3 on the instances on which it is certified."""
     try:
         return not isinstance(check_rule(rule, instances=CERTIFIED), Counterexample)
+    except TasoError:
+        return False
+
+
+def is_proved(rule: Rule, instances: int = INSTANCES) -> bool:
+    """Whether T1 proves a rule, with nothing lacking, on its first instances."""
+    try:
+        return all(shown(rule, instance.binding()).complete for instance in sample_instances(rule, instances, 0))
     except TasoError:
         return False
 
