@@ -4,11 +4,11 @@
 
 For each network: export it, run `taso-gym optimize --cost onnxruntime` and the other tools on the file, and measure
 all against the file as given, interleaved, in fresh sessions, everything at ORT_ENABLE_ALL. Each network and setting
-is one row, a JSON file in --rows, written at once; what is there is not done again, so a run goes on where it was
-ended. Optimised files are kept in --folder. --phase optimise or measure does one half: the first bears a busy machine,
-the second doesn't. At the end the table of all rows is written into docs/results.md. Packages:
-benchmarks/requirements.txt; what isn't installed, or fails, is named in the row. With --options=--no-measure the
-command leaves out its own measurement at the end, and the rule that a gain below 2 % means the unchanged file is
+is one row, a JSON file in --rows, written at once, and with --numerics fast another; what is there is not done again,
+so a run goes on where it was ended. Optimised files are kept in --folder. --phase optimise or measure does one half:
+the first bears a busy machine, the second doesn't. At the end the table of all rows is written into docs/results.md.
+Packages: benchmarks/requirements.txt; what isn't installed, or fails, is named in the row. With --options=--no-measure
+the command leaves out its own measurement at the end, and the rule that a gain below 2 % means the unchanged file is
 applied to the one made here.
 """
 
@@ -39,6 +39,7 @@ from taso_gym.errors import CostError, TasoError
 
 HERE = Path(__file__).parent
 OURS, GIVEN = "taso-gym", "file"
+DEFAULT = "reassociate"
 PACKAGES = {
     **{tool: tool for tool in TOOLS},
     "transformers": "onnxruntime",
@@ -46,13 +47,14 @@ PACKAGES = {
     "torch.compile": "torch",
 }
 LONGEST_S = 900
-PRODUCTS = re.compile(r"(com\.microsoft\.)?(nchwc\.)?(Fused)?(Conv|MatMul|Gemm)[-\[]")
+PRODUCTS = re.compile(r"(cold )?(com\.microsoft\.)?(nchwc\.)?(Fused)?(Conv|MatMul|Gemm)[-\[]")
 
 
 def optimised(network: Network, batch: int, settings: argparse.Namespace) -> tuple[Path, dict[str, Any]]:
     """Return the file that `taso-gym optimize` makes of a network, and how it went; done once."""
     source = file_of(network, batch, settings.folder)
     kind = "" if settings.provider == "cpu" else f".{settings.provider}"
+    kind += "" if settings.numerics == DEFAULT else f".{settings.numerics}"
     target, log = (source.with_suffix(f"{kind}{suffix}") for suffix in (".fast.onnx", ".optimise.json"))
     if not log.exists():
         cost = "onnxruntime:cuda" if settings.provider == "cuda" else "onnxruntime"
@@ -148,7 +150,7 @@ def row_of(network: Network, batch: int, settings: argparse.Namespace) -> dict[s
     models = {GIVEN: source, **({} if unchanged else {OURS: fast}), **found}
     speedups: dict[str, list[float]] = {OURS: [1.0, 1.0, 1.0]} if unchanged else {}
     row: dict[str, Any] = {"network": network.name, "batch": batch, "threads": settings.threads}
-    row["provider"] = settings.provider
+    row |= {"provider": settings.provider, "numerics": settings.numerics}
     if settings.provider == "cpu":
         row["bound"] = round(bound_of(source), 3)
     if len(models) > 1:
@@ -173,6 +175,7 @@ def main(arguments: list[str] | None = None) -> None:
     for network in chosen:
         for batch in (b for b in network.batches if b in settings.batch):
             where = f"t{settings.threads}" if settings.provider == "cpu" else settings.provider
+            where += "" if settings.numerics == DEFAULT else f"-{settings.numerics}"
             path = settings.rows / f"{network.name}-b{batch}-{where}.json"
             try:
                 if settings.phase == "optimise":
@@ -195,7 +198,7 @@ def options(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--provider", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--budget", default="300s", help="time for the search of a network")
     parser.add_argument("--search", default="taso")
-    parser.add_argument("--numerics", default="reassociate")
+    parser.add_argument("--numerics", choices=("exact", DEFAULT, "fast"), default=DEFAULT)
     parser.add_argument("--rules", default="default")
     parser.add_argument("--options", default="", help="further options of taso-gym optimize")
     parser.add_argument("--tools", default=",".join(PACKAGES), type=lambda t: [x for x in t.split(",") if x])

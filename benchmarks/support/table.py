@@ -11,7 +11,8 @@ from typing import Any
 from support.networks import networks
 from support.page import write_between
 
-COLUMNS = ("taso-gym", "transformers", "onnxsim", "onnxslim", "onnxscript", "openvino", "torch.compile")
+OURS, FAST = "taso-gym", "taso-gym, fast"
+COLUMNS = (OURS, FAST, "transformers", "onnxsim", "onnxslim", "onnxscript", "openvino", "torch.compile")
 
 
 def write_table(rows: Path) -> None:
@@ -21,11 +22,24 @@ def write_table(rows: Path) -> None:
 
 def tables(rows: Path) -> str:
     """Return one table for each number of threads and batch size that was measured."""
-    parts: dict[tuple[str, int, int], list[dict[str, Any]]] = defaultdict(list)
-    for path in sorted(rows.glob("*.json")):
+    parts: dict[tuple[str, int, int], dict[str, dict[str, Any]]] = defaultdict(dict)
+    for path in sorted(rows.glob("*.json"), key=lambda path: "-fast" in path.stem):
         row = json.loads(path.read_text(encoding="utf-8"))
-        parts[row.get("provider", "cpu"), row["threads"], row["batch"]].append(row)
-    return "".join(_table(*setting, found) for setting, found in sorted(parts.items()))
+        found = parts[row.get("provider", "cpu"), row["threads"], row["batch"]]
+        found[row["network"]] = _joined(found.get(row["network"]), row)
+    return "".join(_table(*setting, list(found.values())) for setting, found in sorted(parts.items()))
+
+
+def _joined(known: Mapping[str, Any] | None, row: dict[str, Any]) -> dict[str, Any]:
+    """Return a row with that of the same network and looser numerics, whose figure has a column of its own."""
+    if row.get("numerics") != "fast":
+        return row
+    speedups = {FAST if tool == OURS else tool: found for tool, found in row["speedups"].items()}
+    searches = {"fast": row["optimise"], "unchanged by fast": row["unchanged"]}
+    if known is None:
+        return {**row, "speedups": speedups, "optimise": None, **searches}
+    both = {"speedups": {**speedups, **known["speedups"]}, "missing": {**row["missing"], **known["missing"]}}
+    return {**known, **both, **searches}
 
 
 def _table(provider: str, threads: int, batch: int, rows: Sequence[Mapping[str, Any]]) -> str:
@@ -48,13 +62,13 @@ def _table(provider: str, threads: int, batch: int, rows: Sequence[Mapping[str, 
             bound,
             f"{goal:g}" if goal else "",
         ]
-        lines.append(f"| {' | '.join([*start, *cells])} | {row['optimise']['seconds']} s |")
-    for name, summary in (("geometric mean", _geometric), ("median", median)):
-        found = [[r["speedups"][tool][0] for r in rows if tool in r["speedups"]] for tool in COLUMNS]
-        lines.append(f"| {name} | | | | {' | '.join(f'{summary(f):.3f}' if f else '' for f in found)} | |")
+        took = " / ".join(f"{search['seconds']} s" for search in (row["optimise"], row.get("fast")) if search)
+        lines.append(f"| {' | '.join([*start, *cells])} | {took} |")
+    lines += _summaries(rows)
     machines = sorted({f"{r['machine']}, onnxruntime {r['onnxruntime']}" for r in rows})
-    searches = sorted({f"--search {r['optimise']['search']} --budget {r['optimise']['budget']}" for r in rows})
-    lines.append(f"\nMeasured on {'; '.join(machines)}. Options: `{'`, `'.join(searches)}`.")
+    searches = [s for r in rows for s in (r["optimise"], r.get("fast")) if s]
+    options = sorted({f"--search {s['search']} --budget {s['budget']} --numerics {s['numerics']}" for s in searches})
+    lines.append(f"\nMeasured on {'; '.join(machines)}. Options: `{'`, `'.join(options)}`.")
     failures = [
         f"{t} on {r['network']} ({why})" for r in rows for t, why in r["missing"].items() if why != "not installed"
     ]
@@ -62,12 +76,27 @@ def _table(provider: str, threads: int, batch: int, rows: Sequence[Mapping[str, 
     return "\n".join(lines) + "\n"
 
 
+def _summaries(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return the lines below a table; a network that wasn't run with looser numerics counts as it is without."""
+    lines: list[str] = []
+    for name, summary in (("geometric mean", _geometric), ("median", median)):
+        cells: list[str] = []
+        for tool in COLUMNS:
+            other = OURS if tool == FAST and any(FAST in r["speedups"] for r in rows) else tool
+            ran = [r["speedups"].get(tool, r["speedups"].get(other)) for r in rows]
+            found = [speedup[0] for speedup in ran if speedup]
+            cells.append(f"{summary(found):.3f} ({len(found)})" if found else "")
+        lines.append(f"| {name} | | | | {' | '.join(cells)} | |")
+    return lines
+
+
 def _cell(row: Mapping[str, Any], tool: str) -> str:
     if tool not in row["speedups"]:
         return "–"
     ratio, low, high = row["speedups"][tool]
-    if tool == "taso-gym":
-        return "unchanged" if row["unchanged"] else f"**{ratio:.3f}** [{low:.3f}, {high:.3f}]"
+    if tool in (OURS, FAST):
+        same = row["unchanged" if tool == OURS else "unchanged by fast"]
+        return "unchanged" if same else f"**{ratio:.3f}** [{low:.3f}, {high:.3f}]"
     return f"{ratio:.3f}"
 
 

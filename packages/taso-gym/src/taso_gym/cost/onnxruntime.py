@@ -20,8 +20,10 @@ from typing import Any
 import numpy as np
 
 from taso_gym.cost.cache import Cache
+from taso_gym.cost.eviction import cache_bytes
 from taso_gym.cost.executed import Executed, block_channels, executed_in, executed_nodes
 from taso_gym.cost.layout import Layouts
+from taso_gym.cost.memory import constant_bytes
 from taso_gym.cost.opaque_model import opaque_model
 from taso_gym.cost.region import Region
 from taso_gym.cost.regional import NEVER_PS, RegionalCost, describe
@@ -38,6 +40,8 @@ METHOD = 4
 """How costs are measured; what an earlier version of the package put into a cache isn't taken for the same."""
 FAILED_PS = NEVER_PS
 """Cost of an operator that doesn't run."""
+HEAVY = 1 << 17
+"""Bytes of the weights of an operator for which it matters whether they are in the cache."""
 
 
 class OnnxRuntimeCost(RegionalCost):
@@ -63,7 +67,8 @@ class OnnxRuntimeCost(RegionalCost):
             threads: intra-op threads that are costed.
             cache: file of the measurements; None for the user's.
             progress: called with a description of each region before it is measured.
-            start: graph that a search begins with: kernels are those of its opset.
+            start: graph that a search begins with: kernels are those of its opset, and where its weights are more than
+                the cache of the CPU holds, operators are measured with theirs out of it.
 
         Raises:
             MissingPackageError: onnxruntime isn't installed.
@@ -76,6 +81,7 @@ class OnnxRuntimeCost(RegionalCost):
         self._cache, self._progress = Cache(cache), progress
         self._times: dict[str, int] = {}
         self._opset = start.info.opsets.get("", OPSET) if start else OPSET
+        self._cold = self._provider == "cpu" and start is not None and constant_bytes(start) > cache_bytes() > 0
 
     @property
     def key(self) -> str:
@@ -124,7 +130,7 @@ class OnnxRuntimeCost(RegionalCost):
         Raises:
             CostError: the cache can't be used.
         """
-        name = f"region of opset {self._opset} {describe(region, self._dims)}"
+        name = f"region of opset {self._opset}{' cold' if self._cold else ''} {describe(region, self._dims)}"
         known = self._recall(name)
         if known is None:
             if self._progress:
@@ -152,26 +158,26 @@ class OnnxRuntimeCost(RegionalCost):
         rng = np.random.default_rng(0)
         feeds = {name: draw(t, rng) for name, t in types.items() if isinstance(t, TensorType)}
         nodes = executed_nodes(to_model(graph).SerializeToString(), feeds, self._runtime)
-        for node in nodes:
-            self._measure_node(node)
-        return [(node.key, self._times[node.key] / 1e9) for node in nodes]
+        return [(key, self._times[key] / 1e9) for key in map(self._measure_node, nodes)]
 
     def _measure(self, region: Region) -> dict[str, Any]:
         try:
             nodes = executed_in(SmallModel(region, self._dims, self._opset), self._runtime)
-            for node in nodes:
-                self._measure_node(node)
+            return {"executed": [self._measure_node(node) for node in nodes]}
         except (CostError, MemoryError) as error:
             return {"failed": str(error) or "out of memory"}
-        return {"executed": [node.key for node in nodes]}
 
-    def _measure_node(self, node: Executed) -> None:
-        if node.key not in self._times:
-            known = self._recall(f"node {node.key}")
+    def _measure_node(self, node: Executed) -> str:
+        """Return the key of an executed node, whose time is known then."""
+        cold = self._cold and len(node.model) > HEAVY
+        key = f"{'cold ' if cold else ''}{node.key}"
+        if key not in self._times:
+            known = self._recall(f"node {key}")
             if known is None:
-                timing = self._runtime.time(node.model, node.feeds)
-                known = self._remember(f"node {node.key}", {"ps": timing.time_ps, "unstable": timing.unstable})
-            self._times[node.key] = known["ps"]
+                timing = self._runtime.time(node.model, node.feeds, cold)
+                known = self._remember(f"node {key}", {"ps": timing.time_ps, "unstable": timing.unstable})
+            self._times[key] = known["ps"]
+        return key
 
     @property
     def layouts(self) -> Layouts:

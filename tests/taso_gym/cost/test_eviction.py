@@ -1,0 +1,53 @@
+"""Weights out of the cache: a product of few rows reads its own from memory, and that takes longer."""
+
+from pathlib import Path
+
+import pytest
+from cost_graphs import weight
+
+from taso_gym.builder import GraphBuilder
+from taso_gym.cost import eviction
+from taso_gym.cost.eviction import Eviction, cache_bytes
+from taso_gym.cost.onnxruntime import OnnxRuntimeCost
+from taso_gym.graph import Graph
+from taso_gym.tensor import TensorType
+
+pytest.importorskip("onnxruntime")
+
+
+def layers(width: int, depth: int) -> Graph:
+    """A graph of so many layers of one row, each with its own weights."""
+    b = GraphBuilder({"": 20})
+    value = b.input("x", TensorType("float", (1, width)))
+    for i in range(depth):
+        value = b.add("MatMul", value, weight(b, f"w{i}", width, width))
+    b.output("y", value)
+    return b.build()
+
+
+def test_the_largest_cache_counts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name, text in (("index0", "32K\n"), ("index2", "3M\n")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "size").write_text(text)
+    monkeypatch.setattr(eviction, "CACHES", tmp_path)
+    assert cache_bytes() == 3 << 20
+
+
+def test_a_system_that_does_not_say_has_no_known_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(eviction, "CACHES", tmp_path)
+    assert cache_bytes() == 0
+
+
+def test_reading_twice_as_much_takes_twice_as_long() -> None:
+    evict = Eviction()
+    evict([])
+    assert evict.reading_ps(2 << 20) == pytest.approx(2 * evict.reading_ps(1 << 20), abs=2)
+
+
+@pytest.mark.skipif(not cache_bytes(), reason="the size of the cache isn't known")
+def test_weights_that_the_cache_does_not_hold_are_read_from_memory(tmp_path: Path) -> None:
+    width = 512
+    few, many = layers(width, 1), layers(width, cache_bytes() // (4 * width * width) + 1)
+    cache = tmp_path / "cache.sqlite"
+    warm, cold = (OnnxRuntimeCost(cache=cache, start=graph).graph(few).time_ps for graph in (few, many))
+    assert cold > 1.2 * warm
