@@ -60,6 +60,7 @@ def test_matches_equal_a_full_match_on_every_network_with_some_rule_set(name, ru
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("rules", RULE_SETS, ids=name_of)
 @pytest.mark.parametrize("name", sorted(models.NETWORKS))
 def test_matches_equal_a_full_match_on_every_network_with_every_rule_set(name, rules):

@@ -3,6 +3,7 @@
 import copy
 import pickle
 import random
+from itertools import pairwise
 
 import pytest
 from matching_graphs import RULES, cnn, graph_of, random_graph, rule_set, show, transformer
@@ -10,6 +11,7 @@ from matching_graphs import RULES, cnn, graph_of, random_graph, rule_set, show, 
 from taso_gym.cost_model import Cost
 from taso_gym.errors import MatchError
 from taso_gym.graph import Graph
+from taso_gym.rules import compiled
 from taso_gym.rules.state import Match, RewriteState, check
 from taso_gym.signature import Signature
 
@@ -92,6 +94,39 @@ def test_limits_drop_matches() -> None:
     assert RewriteState(graph, rules, max_nodes=2, max_edges=6).matches == ((),)
     assert RewriteState(graph, rules, max_nodes=3, max_edges=5).matches == ((),)
     assert len(RewriteState(graph, rules, max_nodes=3, max_edges=6).matches[0]) == 1
+
+
+@pytest.mark.parametrize("limits", [{}, {"max_locations": 2}, {"max_nodes": 26}])
+def test_it_says_which_rules_have_other_matches(limits: dict[str, int]) -> None:
+    states = walk(RewriteState(cnn(), SET, **limits), 40, 1)
+    assert states[0].renewed == tuple(range(len(SET)))
+    for parent, child in pairwise(states):
+        if child is not states[0]:
+            differ = [rule for rule, row in enumerate(child.matches) if row != parent.matches[rule]]
+            assert sorted(child.renewed) == differ
+
+
+def test_matches_that_read_a_new_value_stay() -> None:
+    rules = rule_set("a: Relu(x) => Abs(x)\nb: Exp(Tanh(x)) => Sin(x)")
+    state = RewriteState(graph_of("Exp(Tanh(Relu(x)))", x="2"), rules)
+    child = state.apply(state.matches[0][0])
+    check(child)
+    assert child.matches[1][0] is state.matches[1][0]
+
+
+def test_a_node_between_two_roots_is_searched_again() -> None:
+    rules = rule_set("two: Relu(x), Sub(y, x) => Abs(x), Div(Neg(y), x)\ninside: Neg(Exp(x)) => Exp(x)")
+    state = RewriteState(graph_of("Sub(Exp(Relu(x)), x)", x="2"), rules)
+    child = state.apply(state.matches[0][0])
+    check(child)
+    assert len(child.matches[1]) == 1
+
+
+def test_the_first_rewrites_are_prepared_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    state = RewriteState(transformer(), SET).prepare()
+    monkeypatch.setattr(compiled, "build", lambda *_: pytest.fail("a template was waited for"))
+    for match in [match for row in state.matches for match in row]:
+        state.apply(match)
 
 
 def test_the_same_seed_gives_the_same_walk() -> None:

@@ -74,9 +74,10 @@ class Episode:
     def info(self, xfer: int = -1, location: int = -1, legal: bool = True) -> dict[str, Any]:
         """Return the ``info`` after a move, or at the start: always the same keys, always NumPy's types."""
         now, first = self.state.cost.time_ps, self.start.state.cost.time_ps
+        initial_cost_ms, model, digest = self.start.facts
         return {
             "cost_ms": np.float64(now / 1e9),
-            "initial_cost_ms": np.float64(first / 1e9),
+            "initial_cost_ms": initial_cost_ms,
             "improvement_percent": np.float64(100 * (first - now) / max(first, 1)),
             "step": np.int64(self.steps),
             "rewrites": np.int64(len(self.path)),
@@ -84,8 +85,8 @@ class Episode:
             "xfer": np.int64(xfer if legal else -1),
             "location": np.int64(location if legal else -1),
             "invalid_action": np.bool_(not legal),
-            "model": np.int64(self.start.number),
-            "rules_digest": np.frombuffer(bytes.fromhex(self.start.rules.digest), np.uint8).copy(),
+            "model": model,
+            "rules_digest": digest.copy(),
         }
 
 

@@ -6,6 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+import numpy as np
+from numpy.typing import NDArray
+
 from taso_gym import cost as costs
 from taso_gym.cost import CostModel, Dims, bind_dims
 from taso_gym.env.source import Model, Source, load_model
@@ -45,6 +48,12 @@ class Start:
     def state(self) -> RewriteState:
         """The start state with its matches."""
         return RewriteState(self.graph, self.rules, self.cost, **self.source.limits).prepare()
+
+    @cached_property
+    def facts(self) -> tuple[np.float64, np.int64, NDArray[np.uint8]]:
+        """What every ``info`` says alike: cost of the start in ms, number of the model, digest of the rules."""
+        digest = np.frombuffer(bytes.fromhex(self.rules.digest), np.uint8)
+        return np.float64(self.state.cost.time_ps / 1e9), np.int64(self.number), digest
 
     @cached_property
     def observer(self) -> Observer:

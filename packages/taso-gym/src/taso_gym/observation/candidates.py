@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from itertools import chain, compress, repeat
-from operator import attrgetter, is_not
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain, repeat
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -40,12 +40,9 @@ class CandidateRows:
         other.counts, other.total = self.counts, self.total
         return other
 
-    def patch(
-        self, old: Sequence[tuple[Match, ...]], new: Sequence[tuple[Match, ...]], row_of: Mapping[int, int]
-    ) -> None:
-        """Go from the matches of one state to those of its child; an unchanged rule has the same tuple in both."""
-        others = compress(range(len(new)), map(is_not, old, new))
-        self._enter({rule: new[rule] for rule in others if old[rule] != new[rule]}, row_of)
+    def patch(self, matches: Sequence[tuple[Match, ...]], renewed: Iterable[int], row_of: Mapping[int, int]) -> None:
+        """Go on to the matches of a child of the state; ``renewed`` are the rules whose matches differ."""
+        self._enter({rule: matches[rule] for rule in renewed}, row_of)
 
     def write(self, out: NDArray[np.int32]) -> None:
         """Fill ``matches`` (M, 2 + P): the candidates in canonical order, then rows of -1."""
@@ -64,24 +61,23 @@ class CandidateRows:
 
     def _enter(self, changed: Mapping[int, Sequence[Match]], row_of: Mapping[int, int]) -> None:
         """Make the blocks of rules anew, and count."""
-        most = self._layout.locations
+        most, blank = self._layout.locations, self._layout.blank
         legal = {rule: found[:most] for rule, found in changed.items()}
         nodes = chain.from_iterable(map(_NODES, chain.from_iterable(legal.values())))
-        rows = np.fromiter(map(row_of.get, nodes, repeat(-1)), np.int32)
+        rows = np.fromiter(map(row_of.get, nodes, repeat(-1)), blank.dtype)
         begin = 0
         for rule, found in legal.items():
             length = self._lengths[rule] = len(found)
-            size = length * len(found[0].nodes) if found else 0
-            self._blocks[rule] = self._block(rule, rows[begin : begin + size].reshape(length, -1)) if found else None
-            begin += size
+            if not found:
+                self._blocks[rule] = None
+                continue
+            width = len(found[0].nodes)
+            end = begin + length * width
+            block = self._blocks[rule] = blank[:length].copy()
+            block[:, 0] = rule
+            block[:, 2 : 2 + width] = rows[begin:end].reshape(length, width)
+            begin = end
         self._count()
-
-    def _block(self, rule: int, rows: NDArray[np.int32]) -> Block:
-        length, width = rows.shape
-        block = self._layout.blank[:length].copy()
-        block[:, 0] = rule
-        block[:, 2 : 2 + width] = rows
-        return block
 
     def _count(self) -> None:
         most, lengths = self._layout.matches, self._lengths

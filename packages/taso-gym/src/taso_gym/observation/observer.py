@@ -48,7 +48,7 @@ class Observer:
         if self._shared:
             self._graph, self._candidates, self._shared = self._graph.copy(), self._candidates.copy(), False
         self._graph.patch(self.state.graph, child.graph, child.edit)
-        self._candidates.patch(self.state.matches, child.matches, self._graph.row_of)
+        self._candidates.patch(child.matches, child.renewed, self._graph.row_of)
         self.state = child
 
     @property

@@ -77,7 +77,7 @@ class GraphRows:
 
     def _add_nodes(self, ids: Sequence[int]) -> None:
         """Give the lowest free rows to nodes, which `_describe` enters."""
-        free = np.flatnonzero(self.node_kinds == 0)
+        (free,) = (self.node_kinds == 0).nonzero()
         self.row_of.update(zip(ids, free[: len(ids)].tolist(), strict=True))
 
     def _describe(self, graph: Graph, ids: Iterable[int]) -> None:
@@ -106,7 +106,7 @@ class GraphRows:
                 if value is not None and producer is not None:
                     edges.append((producer, consumer, self.features.edge(graph.type_of(value), output_index(value), i)))
         if edges:
-            rows = np.flatnonzero(self.edge_kinds == 0)[: len(edges)]
+            rows = (self.edge_kinds == 0).nonzero()[0][: len(edges)]
             made = np.array(edges, np.int32)
             self.edge_ends[rows], self.edge_kinds[rows] = made[:, :2], made[:, 2]
 
@@ -114,7 +114,7 @@ class GraphRows:
         """Remove the edges to the inputs of operators."""
         dead = np.zeros(len(self.node_kinds), np.bool_)
         dead[[self.row_of[i] for i in ids if i in self.row_of]] = True
-        edges = np.flatnonzero(dead.take(self.edge_ends[:, 1]))
+        (edges,) = dead.take(self.edge_ends[:, 1]).nonzero()
         self.edge_ends[edges], self.edge_kinds[edges] = 0, 0
 
 

@@ -10,6 +10,7 @@ from taso_gym.cost_model import Cost
 from taso_gym.errors import MatchError
 from taso_gym.graph import HASH_MODULUS, SINK, Graph
 from taso_gym.graph import check as check_graph
+from taso_gym.rules.collector import paused
 from taso_gym.rules.compiled import compiled
 from taso_gym.rules.limits import Limits, Size, fitting, growth, size_of
 from taso_gym.rules.matching import Matches
@@ -106,15 +107,25 @@ class RewriteState:
             child.renewed = tuple([rule for rule, (old, new) in enumerate(pairs) if old != new])
         return child
 
-    def prepare(self) -> RewriteState:
+    def prepare(self, rewrites: int = 128) -> RewriteState:
         """Do now what the first rewrites of a process would else wait for, and return self.
 
-        Plans every search, and makes one rewrite of each kind, which finds the types and templates that come next.
+        Plans every search, and makes one rewrite of each kind, then of each kind that these bring about, which finds
+        the types and templates that come next.
+
+        Args:
+            rewrites: how many are enough.
         """
         self._all.compiled.prepare(self.graph)
-        kinds = {self._all.site(match).template: match for row in self.matches for match in row}
-        for match in kinds.values():
-            self.apply(match)
+        known: set[Template] = set()
+        waiting: list[RewriteState] = [self]
+        with paused():
+            for state in waiting:
+                if len(waiting) > rewrites:
+                    break
+                kinds = {state._all.site(match).template: match for row in state.matches for match in row}
+                waiting += [state.apply(match) for template, match in kinds.items() if template not in known]
+                known.update(kinds)
         return self
 
     def delta(self, match: Match) -> Cost:
