@@ -7,9 +7,7 @@ syntax tree by a white-list of their own. Nothing is evaluated by Python.
 from __future__ import annotations
 
 import ast
-import io
 import re
-import tokenize
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -107,36 +105,41 @@ class _Sign(NamedTuple):
     end: int
 
 
+_SIGN = re.compile(
+    r"""
+    (?P<comment> \#.*)
+    | (?P<string> '(?:[^'\\]|\\.)*' | "(?:[^"\\]|\\.)*")
+    | (?P<open> [(\[{]) | (?P<close> [)\]}])
+    | (?P<arrow> (?<![-+*/%@&|^!:<>=]) <?=> (?![>=]))
+    | (?P<word> \w+)
+    """,
+    re.VERBOSE,
+)
+"""What tells the parts of a line from each other; an arrow is none within a longer operator."""
+
+
 def _signs(body: Piece) -> tuple[_Sign, _Sign | None, int]:
     """Return the arrow, the ``if`` and the column at which a comment begins."""
     arrow: _Sign | None = None
     condition: _Sign | None = None
     end = len(body.text)
     depth = 0
-    before = tokenize.TokenInfo(tokenize.OP, "", (1, 0), (1, 0), "")
-    for token in _tokens(body):
-        depth += (token.string in "([{") - (token.string in ")]}") if token.type == tokenize.OP else 0
-        if token.type == tokenize.COMMENT:
-            end = token.start[1]
-        elif not depth and token.string == ">" and before.string in ("=", "<=") and before.end == token.start:
+    for found in _SIGN.finditer(body.text):
+        kind, sign = found.lastgroup, _Sign(found[0], *found.span())
+        depth += (kind == "open") - (kind == "close")
+        if kind == "comment":
+            end = sign.start
+        elif kind == "arrow" and not depth:
             if arrow:
-                raise body.fail_at("expected one arrow, found a second", before.start[1])
-            arrow = _Sign(before.string + ">", before.start[1], token.end[1])
-        elif not depth and token.type == tokenize.NAME and token.string == "if" and arrow and not condition:
-            condition = _Sign("if", token.start[1], token.end[1])
-        before = token
+                raise body.fail_at("expected one arrow, found a second", sign.start)
+            arrow = sign
+        elif sign.text == "if" and not depth and arrow and not condition:
+            condition = sign
+    if depth > 0:
+        raise body.fail_at("expected closed brackets, found an open one", len(body.text))
     if arrow is None:
         raise body.fail_at("expected `=>` or `<=>` between two sides, found none", len(body.text))
     return arrow, condition, end
-
-
-def _tokens(body: Piece) -> list[tokenize.TokenInfo]:
-    try:
-        return list(tokenize.generate_tokens(io.StringIO(body.text).readline))
-    except tokenize.TokenError as error:
-        raise body.fail_at("expected closed brackets and strings, found an open one", len(body.text)) from error
-    except SyntaxError as error:
-        raise body.fail_at(f"expected a rule, found {error.msg}", error.offset or 0) from error
 
 
 def _direction(line: _Line, name: str, left: Piece, right: Piece) -> Rule:
