@@ -107,7 +107,7 @@ class RewriteState:
             child.renewed = tuple([rule for rule, (old, new) in enumerate(pairs) if old != new])
         return child
 
-    def prepare(self, rewrites: int = 128) -> RewriteState:
+    def prepare(self, rewrites: int = 192) -> RewriteState:
         """Do now what the first rewrites of a process would else wait for, and return self.
 
         Plans every search, and makes one rewrite of each kind, then of each kind that these bring about, which finds

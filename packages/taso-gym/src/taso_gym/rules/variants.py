@@ -151,8 +151,11 @@ def _rename(term: Root, names: Mapping[str, str], right: bool, loose: bool) -> R
 
 
 def _rename_expr(expr: Expr, names: Mapping[str, str], loose: bool) -> Expr:
+    if expr.kind == "name":
+        return Expr("name", names.get(str(expr.value), expr.value))
+    if not expr.args:
+        return expr
     args = [_rename_expr(arg, names, loose) for arg in expr.args]
     if expr.kind in _SYMMETRIC or (loose and expr.kind == "list"):
         args.sort(key=unparse_expr)
-    value = names.get(str(expr.value), expr.value) if expr.kind == "name" else expr.value
-    return replace(expr, value=value, args=tuple(args))
+    return Expr(expr.kind, expr.value, tuple(args))
