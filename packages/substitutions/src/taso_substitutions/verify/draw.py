@@ -10,6 +10,8 @@ import numpy as np
 
 SIZES = (1, 2, 3, 4, 5, 7)
 """Sizes of axes: 1, which broadcasts, and mostly coprime ones."""
+HIGHEST = 6
+"""Rank of the largest shapes."""
 MAX_ELEMENTS = 3000
 """Of one tensor; larger ones are cut down."""
 
@@ -48,8 +50,9 @@ class Draw:
         self.seen.append(found)
         return found
 
-    def shape(self, low: int = 1, high: int = 4) -> tuple[int, ...]:
-        """Return a shape whose rank is from low to high."""
+    def shape(self, low: int = 1, high: int | None = None) -> tuple[int, ...]:
+        """Return a shape whose rank is from low to high; by default mostly to 4, now and then to 6."""
+        high = (HIGHEST if self.chance(0.1) else max(low, 4)) if high is None else high
         while True:
             shape = tuple(self.size() for _ in range(self.integer(low, high)))
             if math.prod(shape) <= MAX_ELEMENTS:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from math import prod
@@ -10,10 +10,10 @@ from typing import Literal
 
 import numpy as np
 
-from taso_gym.rules.conditions import Binding
 from taso_gym.rules.rule import Rule
 from taso_substitutions.verify.analytic import prove_analytic
 from taso_substitutions.verify.bounded import BoundedProof, Model, prove_bounded
+from taso_substitutions.verify.coverage import Coverage, Prove, cover
 from taso_substitutions.verify.instance import Instance
 from taso_substitutions.verify.normal.factors import WorkExhaustedError
 from taso_substitutions.verify.prover import Proof, UnprovableError, prove
@@ -22,7 +22,7 @@ from taso_substitutions.verify.testing import Counterexample, Passed, Trial, che
 
 Status = Literal["proved", "bounded", "analytic", "tested"]
 EXAMPLES = 6
-"""Instances whose ranks and attributes the size-generic prover generalises."""
+"""Instances that the size-generic prover generalises for the sake of their attributes, besides those of other ranks."""
 BOUNDED = 3
 """Instances that z3 decides where the size-generic prover doesn't."""
 LARGEST = 150
@@ -35,13 +35,19 @@ class Symbolic:
 
     Attributes:
         digest: hash of the normal forms of all examples.
-        examples: how many instances were generalised.
-        fixed: sizes that are numbers in each of them: kernels, groups, and what index forms need.
+        examples: how many kinds of instances were proved.
+        ranks: of each tensor in these; every combination that the left side and the conditions allow was.
+        every_rank: larger ranks follow from these.
+        windows: sizes of kernels, which are numbers in each example, as attributes are.
+        numbers: other sizes that are numbers in some; the proof covers these numbers only.
     """
 
     digest: str
     examples: int
-    fixed: tuple[tuple[str, ...], ...]
+    ranks: Mapping[str, tuple[int, ...]]
+    every_rank: bool
+    windows: tuple[str, ...]
+    numbers: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -96,32 +102,28 @@ def assess(rule: Rule, *, instances: int = 24, draws: int = 2, seed: int = 0) ->
     if isinstance(tested, Counterexample):
         return tested
     samples = list(sample_instances(rule, instances, seed))
-    examples = [i.binding() for i in samples[:EXAMPLES]]
-    plain = _proofs(prove, rule, examples)
+    plain = _covered(prove, rule, samples)
     small = sorted(samples, key=_smallness)
-    bounded = _bounded(rule, small[: 1 if plain else BOUNDED])
+    general = plain is not None and not any(p.numbers for p in plain.proofs)
+    bounded = _bounded(rule, small[: 1 if general else BOUNDED])
     if isinstance(bounded, Counterexample):
         return bounded
-    proofs = plain or _proofs(prove_analytic, rule, examples)
+    found = plain or _covered(prove_analytic, rule, samples)
+    proofs = found.proofs if found else ()
     axioms = tuple(sorted({axiom for p in proofs for axiom in p.axioms}))
-    status: Status = "bounded" if bounded else "analytic" if proofs and axioms else "tested"
-    if plain and bounded:
+    status: Status = "bounded" if bounded else "analytic" if axioms else "tested"
+    if general and bounded:
         status = "proved"
-    return Evidence(status, axioms, _small_model(proofs), _symbolic(proofs), bounded, tested, draws)
+    return Evidence(status, axioms, _small_model(proofs), _symbolic(found), bounded, tested, draws)
 
 
-def _proofs(method: Callable[[Rule, Binding], Proof], rule: Rule, examples: Sequence[Binding]) -> list[Proof]:
-    """Return the proofs of a rule for all examples; none where one of them fails."""
-    proofs: list[Proof] = []
-    for example in examples:
-        try:
-            proof = method(rule, example)
-        except (UnprovableError, WorkExhaustedError):
-            return []
-        if not proof.complete:
-            return []
-        proofs.append(proof)
-    return proofs
+def _covered(method: Prove, rule: Rule, samples: Sequence[Instance]) -> Coverage | None:
+    """Return the proofs of a rule for all kinds of instances; None where one of them fails."""
+    try:
+        found = cover(rule, samples, EXAMPLES, method)
+    except (UnprovableError, WorkExhaustedError):
+        return None
+    return found if all(p.complete for p in found.proofs) else None
 
 
 def _bounded(rule: Rule, instances: Sequence[Instance]) -> Bounded | Counterexample | None:
@@ -149,8 +151,12 @@ def _small_model(proofs: Sequence[Proof]) -> int:
     return max((p.small_model for p in proofs), default=0)
 
 
-def _symbolic(proofs: Sequence[Proof]) -> Symbolic | None:
-    if not proofs:
+def _symbolic(found: Coverage | None) -> Symbolic | None:
+    if found is None:
         return None
-    digest = blake2b(" ".join(p.digest for p in proofs).encode(), digest_size=16).hexdigest()
-    return Symbolic(digest, len(proofs), tuple(p.fixed for p in proofs))
+    digest = blake2b(" ".join(p.digest for p in found.proofs).encode(), digest_size=16).hexdigest()
+    numbers = {name for p in found.proofs for name in p.numbers}
+    windows = {fact.partition(" ")[0] for p in found.proofs for fact in p.fixed} - numbers
+    return Symbolic(
+        digest, len(found.proofs), found.ranks, found.every_rank, tuple(sorted(windows)), tuple(sorted(numbers))
+    )

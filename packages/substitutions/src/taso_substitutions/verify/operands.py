@@ -59,7 +59,7 @@ def _concat(site: Site, _index: int) -> Shape:
 def _matmul(site: Site, index: int) -> Shape:
     draw, other = site.draw, site.known[1 - index]
     if other is None:
-        return draw.shape(2, 4)
+        return draw.shape(2)
     if len(other) < 2 or draw.chance(0.05):
         return other[-1:] if index else other[-2:-1] or other
     inner = other[-1] if index else other[-2]
@@ -141,7 +141,7 @@ def _conv_output(site: Site, x: Shape, w: Shape) -> Shape:
 def _channels(site: Site, index: int) -> Shape:
     x = site.known[0]
     if index == 0:
-        return site.draw.shape(2, 4)
+        return site.draw.shape(2)
     assert x is not None
     return x[1:2]
 

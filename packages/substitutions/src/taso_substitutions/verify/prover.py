@@ -7,12 +7,12 @@ as the preconditions that the rule lacks.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import product
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from taso_gym.errors import TypeInferenceError
 from taso_gym.rules.conditions import Binding, evaluate, truth
@@ -20,7 +20,7 @@ from taso_gym.rules.functions import Operand, Undefined
 from taso_gym.rules.rule import Expr, Rule
 from taso_gym.tensor import Dim, Poly
 from taso_substitutions.verify.instance import Instance, Side
-from taso_substitutions.verify.normal.axes import UNIT, UnprovableError
+from taso_substitutions.verify.normal.axes import UNIT, Axis, UnprovableError, atoms_of
 from taso_substitutions.verify.normal.evaluation import Evaluator, calls_of
 from taso_substitutions.verify.normal.index_module import IndexModule
 from taso_substitutions.verify.normal.index_tensor import IndexTensor, Position, positions
@@ -36,6 +36,13 @@ SIZE_ATTRIBUTES = {"Split": "split", "Reshape": "shape", "Expand": "shape"}
 __all__ = ["Proof", "UnprovableError", "prove"]
 
 
+class Dimension(NamedTuple):
+    """An axis of an input of a rule."""
+
+    tensor: str
+    axis: int
+
+
 @dataclass(frozen=True)
 class Proof:
     """What was shown.
@@ -44,6 +51,7 @@ class Proof:
         rule: name of the rule.
         typing: what the left side and the conditions make equal.
         fixed: sizes that an operator needs as numbers (kernels); the proof is for these, as for the attributes.
+        numbers: those of them that are no windows: for these the proof covers the numbers only.
         lacking: what must hold besides; the rule is proved where this is empty.
         assumed: conditions that restrict the rule further and that the proof didn't use.
         axioms: identities beyond rings and finite sums that were used.
@@ -51,11 +59,14 @@ class Proof:
         small_model: bound of the small-model theorem.
         example: shapes that the proof generalises.
         results: shapes of the outputs over the sizes of the inputs.
+        meeting: axes of the inputs that have sizes in common, where an operator does more than to map over them: what
+            is shown for sizes above 1 needn't hold where some of these are 1.
     """
 
     rule: str
     typing: tuple[str, ...]
     fixed: tuple[str, ...]
+    numbers: tuple[str, ...]
     lacking: tuple[str, ...]
     assumed: tuple[str, ...]
     axioms: tuple[str, ...]
@@ -63,6 +74,7 @@ class Proof:
     small_model: int
     example: Mapping[str, tuple[Dim, ...]]
     results: tuple[tuple[Dim, ...], ...]
+    meeting: tuple[tuple[Dimension, ...], ...]
 
     @property
     def complete(self) -> bool:
@@ -144,6 +156,7 @@ class _Attempt:
     def __init__(self, rule: Rule, example: Binding, xp: IndexModule) -> None:
         self.rule, self.xp, self.sizes = rule, xp, xp.sizes
         self.evaluator = Evaluator(xp, example)
+        self.lifted: list[Axis] = []
 
     def run(self) -> Proof:
         """Compare the sides element by element."""
@@ -155,6 +168,7 @@ class _Attempt:
             rule=self.rule.name,
             typing=(*self.sizes.describe("left"), *self.sizes.describe("condition")),
             fixed=tuple(self.sizes.fixed()),
+            numbers=tuple(self.sizes.numbers),
             lacking=tuple(self.sizes.describe("right")),
             assumed=tuple(assumed),
             axioms=tuple(sorted(self.xp.axioms)),
@@ -162,6 +176,7 @@ class _Attempt:
             small_model=bound_of(form for _, form in blocks),
             example={k: o.type.shape or () for k, o in example if isinstance(o, Operand)},
             results=tuple(tuple(self.sizes.expand(d) for d in t.shape) for t in left),
+            meeting=tuple(self._meeting()),
         )
 
     def typed(self) -> tuple[list[IndexTensor], list[IndexTensor], list[str]]:
@@ -202,7 +217,8 @@ class _Attempt:
                 attrs[call.others] = mapping
 
     def _lift(self, name: str, values: Sequence[int]) -> tuple[Dim, ...]:
-        axes = (self.sizes.fresh(f"{name}.{i}", v) for i, v in enumerate(values))
+        axes = [self.sizes.fresh(f"{name}.{i}", v) for i, v in enumerate(values)]
+        self.lifted += axes
         return tuple(self.sizes.dim(a) for a in axes)
 
     def _impose_all(self) -> list[str]:
@@ -249,11 +265,27 @@ class _Attempt:
         forms: list[tuple[Position, Polynomial]] = []
         for choice in product(*(list(positions(axis, f"i{n}")) for n, axis in enumerate(left.axes))):
             position = tuple(c for c, _ in choice)
-            a, b = left.at(position), right.at(position)
+            a, b = self.xp.pair(left, right, position)
             if a != b:
                 raise UnprovableError(f"the sides differ at {position}:\n  left  {a}\n  right {b}")
             forms.append((position, a))
         return forms
+
+    def _meeting(self) -> Iterator[tuple[Dimension, ...]]:
+        """Yield the axes that have sizes in common, unless these are one size that is only mapped over."""
+        inputs = self.evaluator.inputs()
+        axes = {Dimension(name, i): a for name, t in inputs for i, a in enumerate(t.axes)}
+        axes |= {Dimension("", i): a for i, a in enumerate(self.lifted)}
+        groups: list[tuple[set[Dimension], set[str]]] = []
+        for dimension, axis in axes.items():
+            mine = ({dimension}, set(atoms_of([axis])))
+            for other in [g for g in groups if g[1] & mine[1]]:
+                groups.remove(other)
+                mine = (mine[0] | other[0], mine[1] | other[1])
+            groups += [mine] if mine[1] else []
+        for together, atoms in groups:
+            if len(together) > 1 and (len({axes[d] for d in together}) > 1 or atoms & self.sizes.touched):
+                yield tuple(sorted(together))
 
 
 def _reads_values(expr: Expr) -> bool:

@@ -1,23 +1,41 @@
-"""What rules are shown for: tensors that have elements, up to a rank; others are matched by no rule."""
+"""What rules are shown for: tensors that have elements, up to a rank. Others are matched by no rule."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 
+from taso_gym.rules.pattern import calls_of
+from taso_gym.rules.rule import Rest, Rule, Var
 from taso_gym.signature import Signature
 from taso_gym.tensor import TensorType
 
-MAX_RANK = 6
-"""Largest rank of a tensor that a match reads or makes; the proofs of the shipped rules go up to it."""
+WINDOWS = frozenset({"Conv", "ms.FusedConv", "MaxPool", "AveragePool", "LRN"})
+"""Operators on images, with up to three spatial axes."""
+IMAGE_RANK, HIGH_RANK, MANY_RANK, MANY = 5, 6, 4, 4
 
 
-def covered(sigs: Iterable[Signature]) -> bool:
-    """Whether the tensors of matched operators are such as rules are about.
+@lru_cache(maxsize=4096)
+def rank_limit(rule: Rule) -> int:
+    """Return the largest rank of a tensor for which a rule is shown and used.
 
-    A dimension that is a symbol counts as having elements: what is claimed of a graph is claimed for sizes of at least 1.
+    It is 6, for rules about images 5, and 4 for those of four tensors or more, whose combinations of ranks are many.
     """
+    calls = list(calls_of(rule.lhs))
+    if any(call.op in WINDOWS for call in calls):
+        return IMAGE_RANK
+    tensors = {arg.name for call in calls for arg in call.args if isinstance(arg, Var | Rest)}
+    return HIGH_RANK if len(tensors) < MANY else MANY_RANK
+
+
+def covered(rule: Rule, sigs: Iterable[Signature]) -> bool:
+    """Whether the tensors of matched operators are such as the rule is shown for.
+
+    A symbol counts as having elements: what is claimed of a graph is claimed for sizes of at least 1.
+    """
+    limit = rank_limit(rule)
     return all(
-        t.shape is None or (len(t.shape) <= MAX_RANK and 0 not in t.shape)
+        t.shape is None or (len(t.shape) <= limit and 0 not in t.shape)
         for sig in sigs
         for t in (*sig.inputs, *sig.outputs)
         if isinstance(t, TensorType)

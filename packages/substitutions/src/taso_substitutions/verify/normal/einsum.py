@@ -20,6 +20,9 @@ def einsum(sizes: Sizes, equation: str, xs: Sequence[IndexTensor]) -> IndexTenso
             known = axes.get(letter, UNIT)
             axes[letter] = known if axis == UNIT else axis if known == UNIT else sizes.unify(known, axis)
     summed = [c for c in letters if c not in terms[-1]]
+    for letter in letters:
+        if letter in summed or any(term.count(letter) > 1 for term in terms):
+            sizes.touch(axes[letter])
 
     def at(position: Position) -> Polynomial:
         return _contract(xs, terms[:-1], axes, dict(zip(terms[-1], position, strict=True)), summed)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, cast
 
 from taso_gym.ops import OPERATORS, Operator
@@ -59,6 +59,14 @@ class Evaluator:
     def _variable(self, name: str, operand: Operand) -> IndexTensor:
         axes = [self.sizes.fresh(f"{name}.{i}", d) for i, d in enumerate(_static(operand.type))]
         return self.xp.variable(name, axes)
+
+    def inputs(self) -> Iterator[tuple[str, IndexTensor]]:
+        """Yield the name of every input, as `Instance.leaves` says it, and its index form."""
+        for name, found in self.tensors.items():
+            if isinstance(found, tuple):
+                yield from ((f"{name}.{i}", t) for i, t in enumerate(found))
+            else:
+                yield name, found
 
     def roots(self, roots: Sequence[Root]) -> list[IndexTensor]:
         """Return the outputs of a side."""

@@ -152,8 +152,13 @@ class IndexModule(ArrayModule):
             result = self._reduce_one(name, result, axis, keepdims)
         return result
 
+    def pair(self, left: IndexTensor, right: IndexTensor, position: Position) -> tuple[Polynomial, Polynomial]:
+        """Return an element of both sides, as they are compared."""
+        return left.at(position), right.at(position)
+
     def _reduce_one(self, name: str, x: IndexTensor, axis: int, keepdims: bool) -> IndexTensor:
         axes = [*x.axes[:axis], *([UNIT] if keepdims else []), *x.axes[axis + 1 :]]
+        self.sizes.touch(x.axes[axis])
 
         def at(position: Position) -> Polynomial:
             def element(c: Coordinate) -> Polynomial:
@@ -178,6 +183,7 @@ class IndexModule(ArrayModule):
         for other in others[1:]:
             axes = [self.sizes.unify(a, b) for a, b in zip(axes, other, strict=True)]
         axes.insert(axis, tuple(s for x in xs for s in x.axes[axis]))
+        self.sizes.touch(axes[axis])
         owner = [(x, i) for x in xs for i in range(len(x.axes[axis]))]
 
         def at(position: Position) -> Polynomial:

@@ -84,6 +84,8 @@ class IndexTensor:
         if isinstance(value, IndexTensor):
             return value
         size = self.sizes.expand(value) if isinstance(value, Poly) else value
+        if isinstance(size, Poly):
+            self.sizes.touched |= size.free_symbols
         polynomial = size_polynomial(size) if isinstance(size, Poly) else self.sizes.number(size)
         return IndexTensor(self.sizes, (), lambda _: polynomial)
 

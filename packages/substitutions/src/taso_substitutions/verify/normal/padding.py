@@ -18,6 +18,7 @@ def pad_axis(x: IndexTensor, axis: int, before: Dim, after: Dim, value: Polynomi
     """Return a tensor padded along an axis with a constant."""
     own = x.axes[axis]
     atoms, sizes = atoms_of([own]), x.sizes
+    sizes.touch(own)
     if len(own) != 1 or len(own[0]) != 1 or len(atoms) != 1 or isinstance(before, Poly) or isinstance(after, Poly):
         return _pad_blocks(x, axis, before, after, value)
     (inner,) = atoms

@@ -74,6 +74,10 @@ def _grouped(sizes: Sizes, x: IndexTensor, shape: tuple[Dim, ...]) -> IndexTenso
     if any(piece.size != UNIT for piece in waiting):
         raise UnprovableError(wrong)
     axes = [_axis(group) for group in groups]
+    for group in groups:
+        for piece in group:
+            if len(group) > 1 or piece.size != x.axes[piece.axis]:
+                sizes.touch(x.axes[piece.axis])
     return IndexTensor(sizes, axes, lambda position: x.at(_position(x.axes, groups, position)))
 
 

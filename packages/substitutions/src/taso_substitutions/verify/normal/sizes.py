@@ -31,10 +31,12 @@ class Sizes:
         number, inverse: what a number, and 1 / an element, are as elements; a module may know more about them.
         kept: sizes that mustn't become numbers only since an operator has no index form.
         numbers: those that did.
+        touched: sizes of axes along which an operator does more than to map over them, or that are elements themselves.
     """
 
     def __init__(self, kept: frozenset[str] = frozenset()) -> None:
         self.kept, self.numbers = kept, list[str]()
+        self.touched: set[str] = set()
         self.example: dict[str, int] = {}
         self.facts: list[tuple[str, str, str, str]] = []
         self.phase = "left"
@@ -207,6 +209,10 @@ class Sizes:
         if rest > 1:
             self.example[name] = rest
         self.refine("cut", atom, (*first, *(((name,),) if rest > 1 else UNIT * rest)))
+
+    def touch(self, axis: Axis) -> None:
+        """Note that an operator does more with an axis than to map over it."""
+        self.touched.update(a for segment in axis for a in segment if not a.isdigit())
 
     def is_free(self, atom: str) -> bool:
         """Whether an atom is a size that may still be refined."""

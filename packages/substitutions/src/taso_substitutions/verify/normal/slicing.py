@@ -53,6 +53,7 @@ def _skip(it: Iterator[Coordinate]) -> None:
 
 def _at_index(sizes: Sizes, axis: Axis, position: int) -> Coordinate:
     """Return the coordinate of a concrete position along an axis."""
+    sizes.touch(axis)
     if is_number(axis) and -len(axis) <= position < len(axis):
         return (position % len(axis), ())
     start: Dim = 0
@@ -72,6 +73,9 @@ def _atoms(axis: Axis) -> list[str]:
 
 def slice_axis(sizes: Sizes, axis: Axis, entry: slice) -> tuple[Axis, Reader]:
     """Return the axis that a slice leaves, and how its coordinates read the whole one."""
+    if entry in (slice(None), slice(None, None, 1)):
+        return axis, lambda c: c
+    sizes.touch(axis)
     total = sizes.expand(sizes.dim(axis))
     begin, end = (None if bound is None else sizes.expand(bound) for bound in (entry.start, entry.stop))
     step: int = 1 if entry.step is None else entry.step

@@ -23,6 +23,7 @@ def take(x: IndexTensor, indices: IndexTensor, axis: int) -> IndexTensor:
     """Return the elements of ``x`` at ``indices`` along an axis."""
     axis %= len(x.axes)
     own, rank = x.axes[axis], len(indices.axes)
+    x.sizes.touch(own)
     if own != UNIT and (len(own) != 1 or len(own[0]) != 1):
         atoms = [a for segment in own for a in segment]
         raise UnprovableError("expected an axis of one piece to read at positions that depend on values", atoms)

@@ -1,0 +1,232 @@
+"""Which ranks and broadcasts of its tensors a rule's proof is for: each kind of instance is proved.
+
+A proof is for the ranks, attributes and sizes of 1 of its example; everything else is general. So examples are made of
+every rank of every tensor, all sizes being equal, and where that isn't well-typed, of those that the sampler finds; and
+of every way in which axes may have size 1 where others that they meet haven't. Axes that operators only map over need
+no examples of the latter kind: there a tensor of size 1 is read at its only position in place of the common one, and
+the sides stay equal (docs/proofs.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations, product
+
+import numpy as np
+
+from taso_gym.errors import EquivalenceError, TypeInferenceError
+from taso_gym.rules.conditions import Binding, holds
+from taso_gym.rules.covered import WINDOWS, rank_limit
+from taso_gym.rules.functions import Operand, Undefined
+from taso_gym.rules.rule import Call, Rest, Rule, Var
+from taso_gym.tensor import TensorType
+from taso_substitutions.verify.bindings import Bindings
+from taso_substitutions.verify.draw import Draw, Unfit
+from taso_substitutions.verify.facts import calls_in, facts_of
+from taso_substitutions.verify.instance import Instance, Side
+from taso_substitutions.verify.operands import DTYPES
+from taso_substitutions.verify.prover import Dimension, Proof
+from taso_substitutions.verify.site import CallSite
+
+SIZE = 6
+"""Size of all axes of an example: the prover keeps apart what is equal by accident."""
+LARGEST_SET = 8
+"""Axes that meet each other, of which all subsets are tried as sizes of 1."""
+TRIES = 4
+"""Draws of a call's attributes for given shapes."""
+MAPPED_RANK = 3
+"""Rank up to which examples of rules of `MAPPING` operators are made; these treat all axes before as they do one."""
+MAPPING = frozenset(
+    {
+        *("Abs", "Add", "Ceil", "Clip", "Cos", "Div", "Elu", "Equal", "Erf", "Exp", "Floor", "Gelu", "HardSigmoid"),
+        *(
+            "HardSwish",
+            "Identity",
+            "LeakyRelu",
+            "Less",
+            "Log",
+            "MatMul",
+            "Max",
+            "Min",
+            "Mish",
+            "Mul",
+            "Neg",
+            "Not",
+            "PRelu",
+        ),
+        *(
+            "Pow",
+            "Reciprocal",
+            "Relu",
+            "Selu",
+            "Sigmoid",
+            "Sign",
+            "Sin",
+            "Softplus",
+            "Sqrt",
+            "Sub",
+            "Sum",
+            "Tanh",
+            "Where",
+        ),
+    }
+)
+"""Operators without attributes that name axes: leading axes broadcast, and are mapped over."""
+
+Prove = Callable[[Rule, Binding], Proof]
+Ranks = tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """What kinds of instances were proved.
+
+    Attributes:
+        proofs: of the kinds.
+        ranks: of each tensor, those that were proved, in ascending order.
+        every_rank: larger ranks follow from these: no operator names an axis.
+    """
+
+    proofs: tuple[Proof, ...]
+    ranks: dict[str, tuple[int, ...]]
+    every_rank: bool
+
+
+def cover(rule: Rule, samples: Sequence[Instance], examples: int, prove: Prove) -> Coverage:
+    """Prove every kind of instance of a rule.
+
+    Args:
+        rule: the rule.
+        samples: instances that the sampler found.
+        examples: how many of these are proved in any case, for the sake of their attributes.
+        prove: shows a rule for an example.
+
+    Raises:
+        UnprovableError: a kind of instance isn't shown.
+        WorkExhaustedError: its normal forms are too large.
+    """
+    ranks: dict[str, set[int]] = {}
+    proofs: dict[str, Proof] = {}
+    waiting = [*samples[:examples], *_of_other_ranks(samples), *uniform(rule)]
+    while waiting:
+        instance = waiting.pop()
+        kind = _kind(instance)
+        if kind in proofs:
+            continue
+        proof = proofs[kind] = prove(rule, instance.binding())
+        if not proof.complete:
+            break
+        waiting += narrowed(rule, instance, proof)
+        for name, type_ in instance.leaves():
+            ranks.setdefault(name.partition(".")[0], set()).add(len(type_.shape or ()))
+    return Coverage(tuple(proofs.values()), {name: tuple(sorted(r)) for name, r in ranks.items()}, _maps(rule))
+
+
+def _kind(instance: Instance) -> str:
+    """Return what a proof takes from an instance as it is: attributes, ranks, and where sizes are 1."""
+    shapes = [f"{name} {[d == 1 for d in t.shape or ()]}" for name, t in instance.leaves()]
+    return f"{dict(instance.attrs)} {shapes} {instance.literals}"
+
+
+def _maps(rule: Rule) -> bool:
+    return all(call.op in MAPPING for call in calls_in((*rule.lhs, *rule.rhs)))
+
+
+def _of_other_ranks(samples: Iterable[Instance]) -> list[Instance]:
+    """Return an instance of each combination of ranks: the one with fewest sizes of 1."""
+    found: dict[Ranks, Instance] = {}
+    for instance in sorted(samples, key=_ones):
+        found.setdefault(tuple((n, len(t.shape or ())) for n, t in instance.leaves()), instance)
+    return list(found.values())
+
+
+def _ones(instance: Instance) -> int:
+    return sum((t.shape or ()).count(1) for _, t in instance.leaves())
+
+
+def uniform(rule: Rule) -> Iterator[Instance]:
+    """Yield an instance of each combination of ranks, all sizes being equal, where that is well-typed.
+
+    None for rules about windows, whose sizes decide about types: the sampler finds those that fit.
+    """
+    calls = list(calls_in(rule.lhs))
+    if not any(call.op in WINDOWS for call in calls):
+        highest = MAPPED_RANK if _maps(rule) else rank_limit(rule)
+        bindings = Bindings(rule, facts_of(rule), Draw(np.random.default_rng(2)), "float")
+        yield from _extended(bindings, calls, highest)
+
+
+def _extended(bindings: Bindings, calls: Sequence[Call], highest: int) -> Iterator[Instance]:
+    """Bind the variables of the first call in every way, and then those of the others."""
+    if not calls:
+        yield bindings.instance()
+        return
+    call, saved = calls[0], bindings.save()
+    new = [a for a in dict.fromkeys(calls[0].args) if isinstance(a, Var | Rest) and a.name not in bindings.tensors]
+    for ranks in product(range(highest + 1), repeat=len(new)):
+        try:
+            for arg, rank in zip(new, ranks, strict=True):
+                _bind(call, arg, bindings, (SIZE,) * rank)
+            _draw_attributes(call, bindings)
+            yield from _extended(bindings, calls[1:], highest)
+        except (Unfit, TypeInferenceError, Undefined, EquivalenceError):
+            pass
+        bindings.restore(saved)
+
+
+def _bind(call: Call, arg: Var | Rest, bindings: Bindings, shape: tuple[int, ...]) -> None:
+    if isinstance(arg, Rest):
+        return bindings.bind_rest(arg.name, [shape, shape])
+    if arg.name in bindings.facts.valued:
+        raise Unfit("a constant whose value matters")
+    dtype = DTYPES.get((call.op, call.args.index(arg)), bindings.dtype)
+    bindings.tensors[arg.name] = type_ = TensorType(dtype, shape, arg.name in bindings.facts.const)
+    bindings.operands[arg.name] = Operand(type_)
+    return None
+
+
+def _draw_attributes(call: Call, bindings: Bindings) -> None:
+    saved = bindings.save()
+    for _ in range(TRIES):
+        try:
+            return CallSite(bindings, call).bind()
+        except (Unfit, TypeInferenceError):
+            bindings.restore(saved)
+    raise Unfit(f"no attributes for {call.op}")
+
+
+def narrowed(rule: Rule, instance: Instance, proof: Proof) -> Iterator[Instance]:
+    """Yield the instance with sizes of 1 instead, where axes meet others that they needn't be equal to."""
+    for together in proof.meeting:
+        tensors = [d for d in together if d.tensor]
+        for count in range(1, min(len(tensors) + 1, len(together), LARGEST_SET)):
+            for chosen in combinations(tensors, count):
+                found = _with_ones(rule, instance, frozenset(chosen))
+                if found is not None:
+                    yield found
+
+
+def _with_ones(rule: Rule, instance: Instance, ones: frozenset[Dimension]) -> Instance | None:
+    """Return an instance with axes of size 1; None where its left side or conditions don't hold then."""
+
+    def changed(name: str, type_: TensorType) -> TensorType:
+        return type_._replace(
+            shape=tuple(1 if Dimension(name, i) in ones else d for i, d in enumerate(type_.shape or ()))
+        )
+
+    if any(d.tensor in instance.weights for d in ones):
+        return None
+    tensors = {
+        name: changed(name, t)
+        if isinstance(t, TensorType)
+        else tuple(changed(f"{name}.{i}", u) for i, u in enumerate(t))
+        for name, t in instance.tensors.items()
+    }
+    found = replace(instance, tensors=tensors)
+    try:
+        Side(found, left=True).outputs(rule.lhs)
+        binding = found.binding()
+        return found if all(holds(c, binding) for c in rule.conditions) else None
+    except (TypeInferenceError, Undefined, KeyError, IndexError):
+        return None

@@ -1,0 +1,72 @@
+"""Kinds of instances of a rule: all ranks, and all sizes of 1 where axes meet, are proved."""
+
+import pytest
+
+from taso_gym.rules.notation import parse_rules
+from taso_gym.rules.rule import Rule
+from taso_substitutions.verify.coverage import Coverage, cover, uniform
+from taso_substitutions.verify.instance import Instance
+from taso_substitutions.verify.levels import assess
+from taso_substitutions.verify.prover import UnprovableError, prove
+from taso_substitutions.verify.sampling import sample_instances
+from taso_substitutions.verify.testing import Counterexample, Passed, check_rule
+
+
+def rule_of(text: str) -> Rule:
+    (rule,) = parse_rules(f"r: {text}")
+    return rule
+
+
+def covered(text: str, *samples: Instance) -> Coverage:
+    return cover(rule_of(text), samples, len(samples), prove)
+
+
+def test_every_rank_of_every_tensor_is_proved() -> None:
+    found = covered("Softmax(Neg(x), axis=a) => Softmax(Neg(x), axis=a)")
+    assert (found.ranks, found.every_rank) == ({"x": (1, 2, 3, 4, 5, 6)}, False)
+
+
+def test_larger_ranks_follow_for_operators_that_name_no_axis() -> None:
+    found = covered("Add(x, MatMul(y, z)) => Add(MatMul(y, z), x)")
+    assert (found.ranks, found.every_rank) == ({"y": (1, 2, 3), "z": (1, 2, 3), "x": (0, 1, 2, 3)}, True)
+
+
+def test_examples_meet_the_conditions() -> None:
+    shapes = [i.tensors for i in uniform(rule_of("Add(x, y) => Add(y, x) if rank(x) == 2 and rank(y) >= 2"))]
+    assert [tuple(str(t[name]) for name in "xy") for t in shapes] == [
+        ("float[6, 6]", "float[6, 6]"),
+        ("float[6, 6]", "float[6, 6, 6]"),
+    ]
+
+
+FALSE = {
+    "sums over an axis that is broadcast": "ReduceSum(Add(x, y), axes=[0]) => Add(ReduceSum(x, axes=[0]), "
+    "ReduceSum(y, axes=[0])) if rank(x) == rank(y)",
+    "vectors": "MatMul(x, MatMul(y, z)) => MatMul(MatMul(x, y), z)",
+    "an axis that is the last for vectors only": "Softmax(x, axis=-1) => Softmax(x, axis=0)",
+    "joined axes that are broadcast": "Concat(Add(x, y), z, axis=0) => Add(Concat(x, z, axis=0), "
+    "Concat(y, Mul(z, 0), axis=0)) if rank(x) == rank(y)",
+}
+
+
+@pytest.mark.parametrize("case", FALSE)
+def test_a_rule_that_fails_at_one_rank_or_broadcast_is_not_proved(case: str) -> None:
+    with pytest.raises(UnprovableError):
+        covered(FALSE[case])
+
+
+def test_a_rule_that_only_sampling_would_miss_is_refused_where_sizes_are_1() -> None:
+    """Both sides are equal for equal shapes, which the examples of the sampler could all have."""
+    rule = rule_of("ReduceSum(Add(x, y), axes=[0]) => Add(ReduceSum(x, axes=[0]), ReduceSum(y, axes=[0]))")
+    alike = [i for i in sample_instances(rule, 20, 0) if i.tensors["x"] == i.tensors["y"]]
+    assert all(prove(rule, i.binding()).complete for i in alike)
+    with pytest.raises(UnprovableError):
+        cover(rule, alike, 6, prove)
+
+
+def test_what_is_proved_of_a_wrong_right_side_for_high_ranks_is_nothing() -> None:
+    text = "Transpose(Transpose(x, perm=p), perm=p) => x if rank(x) == 2"
+    assert isinstance(check_rule(rule_of(text)), Passed)
+    wide = rule_of("Mul(x, y) => Transpose(Mul(y, Transpose(x, perm=[0, 1, 3, 2])), perm=[0, 1, 3, 2]) "
+                   "if rank(y) == 0 and rank(x) >= 4")  # fmt: skip
+    assert isinstance(assess(wide), Counterexample)
