@@ -1,8 +1,9 @@
 """The legal matches of a graph: found once in full, then kept up by searching around each rewrite only.
 
 What decides about a match are the records and uses of its own nodes, so after a rewrite only matches that touch a
-changed node are dropped, and only plans anchored at changed nodes are searched (semi-naive evaluation). Two things
-reach further. Where a template replaces an output by a value that exists, or leaves a bound value unused, its effect
+changed node are dropped, and only plans anchored at changed nodes are searched (semi-naive evaluation). A node that
+reads a new value in place of an old one isn't changed in this sense: its matches never saw more of the value than its
+type and who else reads it. Two things reach further. Where a template replaces an output by a value that exists, or leaves a bound value unused, its effect
 depends on nodes beside the match: these are watched, and the effect is found again when one of them changes. And for
 the few templates that could close a cycle, reachability is asked again after a rewrite that may have changed it.
 """
