@@ -2,10 +2,12 @@
 
 What decides about a match are the records and uses of its own nodes, so after a rewrite only matches that touch a
 changed node are dropped, and only plans anchored at changed nodes are searched (semi-naive evaluation). A node that
-reads a new value in place of an old one isn't changed in this sense: its matches never saw more of the value than its
-type and who else reads it. Two things reach further. Where a template replaces an output by a value that exists, or leaves a bound value unused, its effect
-depends on nodes beside the match: these are watched, and the effect is found again when one of them changes. And for
-the few templates that could close a cycle, reachability is asked again after a rewrite that may have changed it.
+reads a new value where it read an old one of the same type isn't changed in this sense: in all its matches the one just
+stands for the other.
+
+Two things reach further. Where a template replaces an output by a value that exists, or leaves a bound value unused,
+its effect depends on nodes beside the match: these are watched, and the effect is found again when one of them changes.
+And for the few templates that could close a cycle, reachability is asked again after a rewrite that may have changed it.
 """
 
 from __future__ import annotations
