@@ -7,7 +7,7 @@ stands for the other.
 
 Two things reach further. Where a template replaces an output by a value that exists, or leaves a bound value unused,
 its effect depends on nodes beside the match: these are watched, and the effect is found again when one of them changes.
-And for the few templates that could close a cycle, reachability is asked again after a rewrite that may have changed it.
+And for the few templates that could close a cycle, reachability is asked again after a rewrite that may have changed.
 """
 
 from __future__ import annotations
