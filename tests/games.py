@@ -11,7 +11,7 @@ from taso_gym.builder import GraphBuilder
 from taso_gym.env import TasoGraphEnv
 from taso_gym.graph import Graph
 from taso_gym.rules.notation import parse_rules
-from taso_gym.rules.ruleset import RuleSet
+from taso_gym.rules.ruleset import RuleSet, rule_digest
 from taso_gym.tensor import TensorType
 from taso_gym.weights import GeneratedWeight
 
@@ -34,6 +34,8 @@ def rules_file(folder: Path) -> str:
     """Write `RULES` to a file and return its path."""
     path = folder / "tiny.rules"
     path.write_text(RULES, encoding="utf-8")
+    rows = [f'{{"rule": "{rule_digest(rule)}", "status": "proved"}}\n' for rule in parse_rules(RULES)]
+    (folder / "tiny.certificates.jsonl").write_text("".join(rows), encoding="utf-8")
     return str(path)
 
 

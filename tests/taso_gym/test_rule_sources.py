@@ -13,6 +13,7 @@ from taso_gym.errors import RuleError
 from taso_gym.replay import Replay
 from taso_gym.rules.ruleset import READERS, RuleSet, package_sets
 from taso_gym.rules.state import check as check_state
+from taso_substitutions.verify import certify
 
 SHIPPED = str(Path(__file__).parents[1] / "data" / "taso" / "graph_subst.pb")
 
@@ -46,7 +47,8 @@ def test_a_network_is_played_with_rules_of_each_source(rules):
 def test_a_graph_is_played_with_rules_that_were_discovered(tmp_path):
     assert run("generate", *SMALL, "-o", tmp_path / "found") == 0
     rules = str(tmp_path / "found" / "full.rules")
-    env = gym.make("TasoGraph-v0", model=tiny_graph(), rules=rules)
+    with pytest.warns(UserWarning, match="aren't shown to hold"):  # they were generated without certificates
+        env = gym.make("TasoGraph-v0", model=tiny_graph(), rules=rules)
     assert digest_in_info(env) == RuleSet.load(rules).digest == Replay.of(env.unwrapped).rules_digest
     assert play(env) > 0
 
@@ -71,9 +73,24 @@ def test_sets_have_digests_of_their_own():
 def test_a_file_of_ones_own_is_named_by_its_path(tmp_path):
     path = tmp_path / "mine.rules"
     path.write_text("relu-twice: Relu(Relu(x)) => Relu(x)\n", encoding="utf-8")
-    env = gym.make("TasoGraph-SqueezeNet1.1-v0", rules=str(path), disable_env_checker=True)
+    with pytest.warns(UserWarning, match=r"1 of 1 rules in .* \(relu-twice\).*recheck .*mine.rules --write"):
+        env = gym.make("TasoGraph-SqueezeNet1.1-v0", rules=str(path), disable_env_checker=True)
     assert digest_in_info(env) == RuleSet.load(path).digest
     assert env.action_space.nvec[0] == 2
+    gym.make("TasoGraph-SqueezeNet1.1-v0", rules=str(path), disable_env_checker=True)  # warned of once
+
+
+def test_rules_that_were_shown_are_used_without_a_warning(tmp_path):
+    path = tmp_path / "mine.rules"
+    path.write_text("relu-twice: Relu(Relu(x)) => Relu(x)\n", encoding="utf-8")
+    certify(path, instances=4)
+    env = TasoGraphEnv(tiny_graph(), rules=path)
+    assert env.rules.uncertified == ()
+
+
+@pytest.mark.parametrize("name", ["default", "basis", "full"])
+def test_no_rule_of_the_package_is_uncertified(name):
+    assert RuleSet.load(name, numerics="fast").uncertified == ()
 
 
 def test_the_order_and_the_names_of_rules_are_part_of_the_digest():

@@ -28,6 +28,19 @@ def test_recheck_wants_certificates(mine: Path, capsys: pytest.CaptureFixture[st
     assert "expected certificates" in capsys.readouterr().err
 
 
+def test_recheck_writes_certificates(mine: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("recheck", mine, "--write") == 0
+    assert "1 proved of 1 rules" in capsys.readouterr().out
+    assert run("recheck", mine) == 0
+
+
+def test_recheck_writes_nothing_for_a_false_rule(mine: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    mine.write_text(TRUE + FALSE)
+    assert run("recheck", mine, "--write") == 2
+    assert "wrong is false" in capsys.readouterr().err
+    assert list(mine.parent.iterdir()) == [mine]
+
+
 def test_recheck_sees_a_rule_that_was_changed(mine: Path, capsys: pytest.CaptureFixture[str]) -> None:
     certify(mine)
     mine.write_text(TRUE.replace("=> MatMul(MatMul(x, y), z)", "=> MatMul(x, MatMul(y, z))"))

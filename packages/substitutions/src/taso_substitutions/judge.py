@@ -23,6 +23,8 @@ from taso_substitutions.verify.testing import Counterexample, check_rule
 INSTANCES = 8
 PROBES = 3
 """Instances that tell whether it may help to add preconditions."""
+FEW_TRIES = 25
+"""How often an instance is drawn for preconditions that may be any."""
 EXAMPLES = 3
 ROUNDS = 2
 """How often preconditions are added to a rule before it counts as refuted."""
@@ -192,7 +194,7 @@ def _holds_with(rule: Rule, conditions: Sequence[str], instances: int = INSTANCE
     for condition in conditions:
         rule = _with(rule, condition)
     try:
-        return not isinstance(check_rule(rule, instances=instances, draws=1), Counterexample)
+        return not isinstance(check_rule(rule, instances=instances, draws=1, tries=FEW_TRIES), Counterexample)
     except EquivalenceError:
         return False
 

@@ -17,7 +17,7 @@ from taso_gym.equivalence import Report, validate
 from taso_gym.equivalence.walk import SiteChecks, WalkChecker
 from taso_gym.graph import Graph
 from taso_gym.rules.rule import Numerics
-from taso_gym.rules.ruleset import RuleSet
+from taso_gym.rules.ruleset import RuleSet, load_checked
 from taso_gym.rules.state import Match, RewriteState
 from taso_gym.search import Budget, Progress, SearchResult, run
 
@@ -120,8 +120,7 @@ def optimize(
     graph = model if isinstance(model, Graph) else onnx_io.load(model)
     if dims:
         graph = onnx_io.with_dims(graph, {**graph.info.dims, **dims})
-    if not isinstance(rules, RuleSet):
-        rules = RuleSet.load(rules, portable=portable, numerics=numerics)
+    rules = load_checked(rules, portable=portable, numerics=numerics)
     judge = costs.load(cost, dims=costs.bind_dims(graph), start=graph) if isinstance(cost, str) else cost
     start = RewriteState(graph, rules, judge)
     spend = budget if isinstance(budget, Budget) else Budget(budget)

@@ -41,16 +41,17 @@ class Bindings:
         self.attrs: dict[str, Any] = {}
         self.weights: dict[str, Weight] = {}
         self.signatures: dict[Call, Signature] = {}
+        self.held: dict[int, None] = {}
         self.literals: str = draw.pick(LITERAL_SHAPES)
 
     def save(self) -> tuple[dict[Any, Any], ...]:
         """Return what is bound, to be put back by `restore`."""
-        kept = (self.tensors, self.operands, self.attrs, self.weights, self.signatures)
+        kept = (self.tensors, self.operands, self.attrs, self.weights, self.signatures, self.held)
         return tuple(dict(mapping) for mapping in kept)
 
     def restore(self, saved: tuple[dict[Any, Any], ...]) -> None:
         """Forget what was bound since `save`."""
-        self.tensors, self.operands, self.attrs, self.weights, self.signatures = map(dict, saved)
+        self.tensors, self.operands, self.attrs, self.weights, self.signatures, self.held = map(dict, saved)
 
     def instance(self) -> Instance:
         """Return what is bound so far."""
@@ -68,9 +69,12 @@ class Bindings:
     def check(self) -> None:
         """Raise `Unfit` if a condition whose variables are all bound doesn't hold."""
         bound, binding = {*self.tensors, *self.attrs}, self.binding()
-        for names, condition in self.facts.conditions:
-            if names <= bound and not holds(condition, binding):
+        for number, (names, condition) in enumerate(self.facts.conditions):
+            if number in self.held or not names <= bound:
+                continue
+            if not holds(condition, binding):
                 raise Unfit("a condition that doesn't hold")
+            self.held[number] = None
 
     def defined(self, key: Key) -> Any:
         """Return the value that a condition gives to something, or None where none does yet."""
@@ -105,9 +109,8 @@ class Bindings:
         if size == 1:
             shape = (1,) * self.draw.integer(0, len(shape) + 1)
         dims = list(shape)
-        for kind, subject, index in self.facts.definitions:
-            if kind == "dim" and subject == name:
-                self._set_dim(dims, index, self.defined((kind, subject, index)))
+        for key in self.facts.dims.get(name, ()):
+            self._set_dim(dims, key[2], self.defined(key))
         return tuple(dims)
 
     def _set_dim(self, dims: list[int], index: Expr, value: Any) -> None:

@@ -23,12 +23,14 @@ class Facts:
         definitions: what something equals by a condition, as in ``shape(a) == …`` or ``k.group == …``.
         const, variable: tensors that are, and that aren't, constant.
         valued: tensors whose value is asked for; they are constant.
+        dims: tensor -> those of its dimensions that are defined.
         held: ``k`` of ``**k`` -> attributes that it stands for.
         outputs: call -> number of its outputs that the left side mentions; 0 for all of them, however many.
     """
 
     conditions: list[tuple[frozenset[str], Expr]] = field(default_factory=list[tuple[frozenset[str], Expr]])
     definitions: dict[Key, list[Expr]] = field(default_factory=dict[Key, list[Expr]])
+    dims: dict[str, list[Key]] = field(default_factory=dict[str, "list[Key]"])
     const: set[str] = field(default_factory=set[str])
     variable: set[str] = field(default_factory=set[str])
     valued: set[str] = field(default_factory=set[str])
@@ -74,8 +76,11 @@ def _read_condition(condition: Expr, facts: Facts) -> None:
     if condition.kind == "==":
         for subject, expr in (condition.args, condition.args[::-1]):
             key = _key(subject)
-            if key:
-                facts.definitions.setdefault(key, []).append(expr)
+            if not key:
+                continue
+            if key[0] == "dim" and key not in facts.definitions:
+                facts.dims.setdefault(key[1], []).append(key)
+            facts.definitions.setdefault(key, []).append(expr)
     elif condition.kind == "call" and condition.value == "const":
         facts.const.add(str(condition.args[0].value))
     elif condition.kind == "not" and condition.args[0].value == "const":

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from taso_gym.errors import EquivalenceError, TypeInferenceError
+from taso_gym.rules.covered import covered
 from taso_gym.rules.rule import Call, Expr, Root, Rule
 from taso_substitutions.verify.bindings import Bindings
 from taso_substitutions.verify.draw import Draw, Unfit
@@ -28,7 +29,13 @@ Roots = tuple[Root, ...]
 
 
 def sample_instances(
-    rule: Rule, count: int, seed: int, *, least: int | None = None, dtypes: tuple[str, ...] | None = None
+    rule: Rule,
+    count: int,
+    seed: int,
+    *,
+    least: int | None = None,
+    dtypes: tuple[str, ...] | None = None,
+    tries: int = TRIES_PER_INSTANCE,
 ) -> Iterator[Instance]:
     """Yield different instances of a rule, the same ones for the same seed.
 
@@ -37,6 +44,7 @@ def sample_instances(
         count: how many are wanted.
         seed: of the random generator.
         least: how many must be found; all of them if it isn't given.
+        tries: how often an instance is drawn on average before giving up.
         dtypes: element types to draw from; by default floating ones, and integers too for a rule on any type.
 
     Raises:
@@ -44,13 +52,13 @@ def sample_instances(
     """
     stream = _stream(rule.lhs, rule.rhs, rule.conditions, rule.any_type, seed, dtypes)
     found = 0
-    while found < count and (instance := stream.at(found, count * TRIES_PER_INSTANCE)):
+    while found < count and (instance := stream.at(found, count * tries)):
         found += 1
         yield instance
     wanted = count if least is None else least
     if found < wanted:
         raise EquivalenceError(
-            f"{rule.where}: expected {wanted} instances of {rule.name}, found {found} in {count * TRIES_PER_INSTANCE} "
+            f"{rule.where}: expected {wanted} instances of {rule.name}, found {found} in {count * tries} "
             f"tries with seed {seed}: can its conditions hold?"
         )
 
@@ -102,10 +110,12 @@ def sample_instance(bindings: Bindings) -> Instance:
     for call in calls_in(rule.lhs):
         _bind(call, bindings)
     bindings.check()
-    instance = bindings.instance()
-    if any(t.const for t in bindings.side().outputs(rule.lhs)):
+    side = bindings.side()
+    if any(t.const for t in side.outputs(rule.lhs)):
         raise Unfit("an output that is constant")
-    return instance
+    if not covered(rule, [side.sign(call) for call in calls_in(rule.lhs)]):
+        raise Unfit("tensors that no rule is used on")
+    return bindings.instance()
 
 
 def _bind(call: Call, bindings: Bindings) -> None:

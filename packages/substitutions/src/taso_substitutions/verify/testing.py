@@ -22,7 +22,7 @@ from taso_gym.rules.functions import Undefined
 from taso_gym.rules.rule import Rule
 from taso_substitutions.verify.facts import calls_in
 from taso_substitutions.verify.instance import Evaluation, Instance, Side
-from taso_substitutions.verify.sampling import sample_instances
+from taso_substitutions.verify.sampling import TRIES_PER_INSTANCE, sample_instances
 from taso_substitutions.verify.values import (
     STYLES,
     Arrays,
@@ -90,7 +90,9 @@ class Passed:
     sizes: tuple[int, ...]
 
 
-def check_rule(rule: Rule, *, instances: int = 16, draws: int = 2, seed: int = 0) -> Passed | Counterexample:
+def check_rule(
+    rule: Rule, *, instances: int = 16, draws: int = 2, seed: int = 0, tries: int = TRIES_PER_INSTANCE
+) -> Passed | Counterexample:
     """Test a rule on sampled instances.
 
     Args:
@@ -98,6 +100,7 @@ def check_rule(rule: Rule, *, instances: int = 16, draws: int = 2, seed: int = 0
         instances: how many are sampled.
         draws: sets of values for each instance, in each arithmetic.
         seed: of instances and values; the same seed tests the same.
+        tries: how often an instance is drawn on average before giving up.
 
     Raises:
         EquivalenceError: not enough instances were found, or none whose left side is finite.
@@ -106,7 +109,7 @@ def check_rule(rule: Rule, *, instances: int = 16, draws: int = 2, seed: int = 0
     samples: list[Instance] = []
     errors: list[float] = []
     exact = True
-    for instance in sample_instances(rule, instances, seed):
+    for instance in sample_instances(rule, instances, seed, tries=tries):
         samples.append(instance)
         trial = Trial(rule, instance, rng)
         found = trial.fault() or trial.error(draws, len(samples))

@@ -18,7 +18,7 @@ from taso_gym.errors import OptionError
 from taso_gym.observation import EXTRA_VIEWS
 from taso_gym.reward import Reward, make_reward
 from taso_gym.rules.rule import NUMERICS, Numerics
-from taso_gym.rules.ruleset import RuleSet
+from taso_gym.rules.ruleset import RuleSet, load_checked
 
 
 class TasoGraphEnv(GraphGame):
@@ -73,6 +73,7 @@ class TasoGraphEnv(GraphGame):
     | runtime | 100 · (RT[t-1] - RT[t]) / RT[0]; sums up to the total improvement in % |
     | runtime_memory | `alpha` · that + `beta` · the same of bytes read and written |
     | terminal | the total improvement at the end, 0 before |
+    | objective | 100 · (V[t-1] - V[t]) / V[0] of an `objective` such as "time+0.2*size": `taso_gym.cost.objective` |
     | measured | improvement of the latency in onnxruntime, measured every `every` steps and at the end |
 
     ## Starting State
@@ -155,7 +156,7 @@ class TasoGraphEnv(GraphGame):
         _check_positive(max_steps=max_steps, max_locations=max_locations, max_matches=max_matches)
         _check_positive(**{k: v for k, v in (("max_nodes", max_nodes), ("max_edges", max_edges)) if v is not None})
         _check_finite(invalid_penalty=invalid_penalty)
-        self.rules = rules if isinstance(rules, RuleSet) else RuleSet.load(rules, portable=portable, numerics=numerics)
+        self.rules = load_checked(rules, portable=portable, numerics=numerics)
         sizes = Sizes(max_locations, max_matches, max_nodes, max_edges, bool(location_counts), tuple(extra_views))
         chosen = [model] if model is not None else list(models or ())
         named = "" if isinstance(rules, RuleSet) else str(rules)

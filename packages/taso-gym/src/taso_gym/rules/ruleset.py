@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
@@ -22,8 +23,14 @@ from taso_gym.rules.unparse import unparse_body
 READERS: dict[str, str] = {".rules": "taso_gym.rules.ruleset:read_rules", ".pb": "taso_gym.rules.taso_pb:read_taso"}
 """Suffix of a rule file -> import string of what reads it: a function from a path to rules."""
 
+SHOWN = 3
+"""Rules without certificate that a warning names."""
+
 TASO = ".pb"
 """Suffix of TASO's rule files; ``taso.certificates.jsonl`` says which rules of the file that it ships hold."""
+
+TESTED = "tested"
+"""Status of a rule that was tested at sampled sizes only."""
 
 DEFAULT = "default"
 """Name of the set of all rule files in the package."""
@@ -78,6 +85,11 @@ class RuleSet(Sequence[Rule]):
         self.certificates: Mapping[str, str] = {
             name: known[digest] for name, digest in digests.items() if digest in known
         }
+
+    @cached_property
+    def uncertified(self) -> tuple[str, ...]:
+        """Names of the rules that nobody vouches for: without a certificate, or one that says that they were tested."""
+        return tuple(rule.name for rule in self if self.certificates.get(rule.name, TESTED) == TESTED)
 
     @cached_property
     def digest(self) -> str:
@@ -154,6 +166,30 @@ class RuleSet(Sequence[Rule]):
         allowed = NUMERICS[: NUMERICS.index(numerics) + 1]
         kept = [r for r in rules if r.numerics in allowed and not (portable and not is_portable(r))]
         return cls([r for r in kept if reorders or not only_reorders(r)], certificates)
+
+
+def load_checked(source: RuleSet | str | Path, *, portable: bool, numerics: Numerics) -> RuleSet:
+    """Return a rule set to rewrite models with; the arguments are those of `RuleSet.load`.
+
+    Warns:
+        UserWarning: rules of a file have no certificate, so that they may be false; once for each set and process.
+    """
+    if isinstance(source, RuleSet):
+        return source
+    rules = RuleSet.load(source, portable=portable, numerics=numerics)
+    if rules.uncertified:
+        _warn_of(rules.digest, str(source), rules.uncertified, len(rules))
+    return rules
+
+
+@lru_cache(maxsize=1024)
+def _warn_of(_digest: str, source: str, names: tuple[str, ...], count: int) -> None:
+    some = ", ".join(names[:SHOWN]) + (", …" if len(names) > SHOWN else "")
+    warnings.warn(
+        f"{len(names)} of {count} rules in {source} aren't shown to hold ({some}), and may change what a model "
+        f"computes: `taso-gen-subst recheck {source} --write` proves each, or prints where it is false",
+        stacklevel=4,
+    )
 
 
 def package_sets() -> dict[str, Path]:

@@ -16,6 +16,7 @@ from taso_gym.graph import HASH_MODULUS, OUTPUT_BITS, Node, Weight
 from taso_gym.rules.acyclic import dependencies, guards
 from taso_gym.rules.binding import Binder, floating_type
 from taso_gym.rules.conditions import holds
+from taso_gym.rules.covered import covered
 from taso_gym.rules.functions import Undefined
 from taso_gym.rules.pattern import Pattern
 from taso_gym.rules.rightside import LiteralValue, Ref, Refused, RightSide
@@ -131,7 +132,7 @@ def build(
     """
     # A rule for floating types meets exactly one of them; indices and truth values may stand beside it.
     dtype = floating_type(sigs)
-    if not dtype and not source.rule.any_type:
+    if (not dtype and not source.rule.any_type) or not covered(source.rule, sigs):
         return None
     binding = source.binder.bind(sigs, weights, source.opsets.get("", 0))
     if binding is None or not all(holds(c, binding) for c in source.conditions):
