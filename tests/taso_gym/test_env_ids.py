@@ -6,8 +6,9 @@ import sys
 import warnings
 
 import gymnasium as gym
+import numpy as np
 import pytest
-from games import IDS, same, tiny_graph, walk
+from games import IDS, pickled, same, tiny_graph, walk
 from gymnasium.envs.registration import EnvSpec
 from gymnasium.utils.env_checker import check_env
 
@@ -27,6 +28,7 @@ QUICK = [
     "TasoGraphRecorded-SqueezeNet1.1-v0",
 ]
 SLOW = [pytest.param(i, marks=() if i in QUICK else pytest.mark.slow) for i in NAMED]
+SLOWER = [pytest.param(i, marks=() if i == QUICK[0] else pytest.mark.slow) for i in NAMED]
 
 
 def make(env_id, **arguments):
@@ -62,6 +64,27 @@ def test_one_seed_plays_one_trajectory(env_id):
     first, second = make(env_id), make(env_id)
     assert same(first.reset(seed=1), second.reset(seed=1))
     assert same(walk(first, 200), walk(second, 200))
+
+
+@pytest.mark.parametrize("env_id", SLOWER)
+def test_a_pickled_game_goes_on_alike(env_id):
+    env = make(env_id)
+    env.reset(seed=1)
+    walk(env, 5)
+    assert same(walk(pickled(env), 20), walk(env, 20))
+
+
+@pytest.mark.parametrize("env_id", SLOWER)
+@pytest.mark.parametrize("mode", ["sync", "async", "vector_entry_point"])
+def test_vectors_of_every_mode_play_it(env_id, mode):
+    vector, one = gym.make_vec(env_id, num_envs=2, vectorization_mode=mode), make(env_id)
+    seen, alone = vector.reset(seed=[3, 4])[0], one.reset(seed=3)[0]
+    assert same({key: array[0] for key, array in seen.items()}, alone)
+    action = one.unwrapped.sample_valid(np.random.default_rng(0))
+    seen, rewards, *_ = vector.step(np.array([action, [len(alone["xfer_mask"]) - 1, 0]]))
+    alone, reward, *_ = one.step(action)
+    assert same({key: array[0] for key, array in seen.items()}, alone) and rewards[0] == reward
+    vector.close()
 
 
 @pytest.mark.parametrize("env_id", NAMED)
