@@ -59,7 +59,7 @@ def test_collect_writes_episodes_and_says_how_deep_they_went(tmp_path: Path) -> 
         (["train", SQUEEZENET, "--policy", "oracle"], "expected a policy of pointer, autoregressive, found 'oracle'"),
         (["train", SQUEEZENET, "-o", "missing/p.pt"], "expected a folder to write p.pt into"),
         (["dream", SQUEEZENET, "--world-model", "vae"], "expected a world model of"),
-        (["dream", SQUEEZENET, "--separate-reward"], "expected mdn with a separate reward network, found tokens"),
+        (["dream", SQUEEZENET, "--separate-reward"], "expected mdn with a separate reward network, found graph"),
         (["gap", "missing.pt"], "expected a world model of taso-agents in missing.pt, found no file"),
         (["evaluate", "missing.pt"], "expected a policy of taso-agents in missing.pt, found no file"),
     ],

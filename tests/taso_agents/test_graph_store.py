@@ -8,7 +8,7 @@ import torch
 from taso_agents.collect import empty_dataset
 from taso_agents.encoder import GraphEncoder
 from taso_agents.graph_store import RowTable
-from taso_agents.training_env import make_env
+from taso_agents.training_env import make_env, with_ids
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +36,7 @@ def test_stored_graphs_are_embedded_like_their_observations(short: gym.Env) -> N
     rng, seen, numbers = np.random.default_rng(3), [], []
     observation, _ = short.reset()
     for _ in range(6):
-        numbers.append(store.add(observation, changes_of(short, observation)))
+        numbers.append(store.add(with_ids(short, observation), changes_of(short, observation)))
         seen.append(observation)
         observation, *_ = short.step(short.unwrapped.sample_valid(rng))
     batch = {key: torch.from_numpy(np.stack([o[key] for o in seen])) for key in seen[0]}
@@ -47,9 +47,10 @@ def test_equal_graphs_are_stored_once(short: gym.Env) -> None:
     store = empty_dataset(short).store
     observation, _ = short.reset()
     changes = changes_of(short, observation)
+    observation = with_ids(short, observation)
     assert store.add(observation, changes) == store.add(observation, changes) == 0
     observation, *_ = short.step(short.unwrapped.sample_valid(np.random.default_rng(0)))
-    assert store.add(observation, changes_of(short, observation)) == 1
+    assert store.add(with_ids(short, observation), changes_of(short, observation)) == 1
 
 
 def test_candidates_point_to_the_nodes_they_matched(short: gym.Env) -> None:
@@ -57,7 +58,7 @@ def test_candidates_point_to_the_nodes_they_matched(short: gym.Env) -> None:
     observation, _ = short.reset()
     for _ in range(4):
         observation, *_ = short.step(short.unwrapped.sample_valid(np.random.default_rng(1)))
-    graph = store.graphs[store.add(observation, changes_of(short, observation))]
+    graph = store.graphs[store.add(with_ids(short, observation), changes_of(short, observation))]
     expected = observation["matches"][: len(graph.candidates), 2:]
     nodes = np.where(graph.candidates[:, 2:] < 0, -1, graph.places[graph.candidates[:, 2:]])
     np.testing.assert_array_equal(nodes, expected)

@@ -14,6 +14,7 @@ from taso_agents.dream import DreamTrainSettings, train_in_dream
 from taso_agents.dream_env import DreamEnv, DreamSettings, DreamVectorEnv, imagine
 from taso_agents.fit import FitSettings, Fitted, Sequences, encode_all, fit, pad_episodes, step_losses
 from taso_agents.gap import horizons, one_step
+from taso_agents.graph_model import GraphSettings
 from taso_agents.latent import LatentObservation
 from taso_agents.starts import Starts, starts_of
 from taso_agents.token_model import TokenSettings
@@ -28,6 +29,7 @@ SMALL = {
     "mdn": WorldModelSettings(latent=8, hidden=32, mixtures=2, embedding=8, encoder=8, rounds=1),
     "discrete": DiscreteSettings(groups=4, classes=4, hidden=32, embedding=8, encoder=8, rounds=1),
     "tokens": TokenSettings(tokens=96, width=8, transition=16, encoder=8, rounds=1),
+    "graph": GraphSettings(tokens=96),
 }
 LOSSES = {"encoder": {"reward", "mask", "change", "decode", "stays", "new", "dreamt"}, "memory": {"latent"}}
 """Losses that have to fall in each phase, of those that a kind has."""
@@ -94,7 +96,7 @@ def test_a_kind_is_found_by_its_settings(kind: str) -> None:
 
 
 def test_an_unknown_kind_is_refused() -> None:
-    with pytest.raises(OptionError, match="expected a world model of mdn, discrete, tokens, found 'vae'"):
+    with pytest.raises(OptionError, match="expected a world model of mdn, discrete, tokens, graph, found 'vae'"):
         world_model("vae")
 
 

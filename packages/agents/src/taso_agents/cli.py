@@ -101,13 +101,15 @@ def collect(
 def dream(
     model: Model,
     out: Annotated[Path, typer.Option("--out", "-o", help="Where world model and controller go.")] = Path("dream.pt"),
-    world_model: Annotated[str, typer.Option(help="Kind: tokens, mdn (the dissertation's) or discrete.")] = "tokens",
-    rounds: Annotated[int, typer.Option(help="Of collecting, fitting, dreaming and playing.", min=1)] = 3,
-    steps: Annotated[int, typer.Option(help="Real environment steps a round.", min=1)] = 1200,
+    world_model: Annotated[
+        str, typer.Option(help="Kind: graph, tokens, discrete or mdn (the dissertation's).")
+    ] = "graph",
+    rounds: Annotated[int, typer.Option(help="Of collecting, fitting, dreaming and playing.", min=1)] = 2,
+    steps: Annotated[int, typer.Option(help="Real environment steps a round.", min=1)] = 600,
     max_steps: Annotated[int, typer.Option(help="Most steps of an episode.", min=1)] = 60,
-    dream_steps: Annotated[int, typer.Option(help="Imagined steps a round.", min=1)] = 20_480,
+    dream_steps: Annotated[int, typer.Option(help="Imagined steps a round.", min=1)] = 4096,
     temperature: Annotated[float, typer.Option(help="Temperature of predictions in dreams.", min=0)] = 1.0,
-    branch: Annotated[int, typer.Option(help="Most steps of a dream; 0 for whole episodes.", min=0)] = 8,
+    branch: Annotated[int, typer.Option(help="Most steps of a dream; 0 for whole episodes.", min=0)] = 0,
     epochs: Annotated[int | None, typer.Option(help="Passes over the steps in each fit.", min=1)] = None,
     separate_reward: Annotated[bool, typer.Option(help="mdn: predict rewards by a network of its own.")] = False,
     seed: Annotated[int, typer.Option(help="Seed of everything random.")] = 0,
@@ -159,7 +161,7 @@ def of_kind(settings: DreamTrainSettings, kind: str, separate_reward: bool) -> D
         if not hasattr(chosen, "separate_reward"):
             raise OptionError(f"expected mdn with a separate reward network, found {kind}")
         chosen = replace(chosen, separate_reward=True)
-    fit = settings.fit if kind == "tokens" else FitSettings()
+    fit = FitSettings(encoder_epochs=6, learning_rate=2e-3) if kind == "tokens" else FitSettings()
     return replace(settings, model=chosen, fit=fit)
 
 

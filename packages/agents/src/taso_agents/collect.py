@@ -14,7 +14,7 @@ from taso_agents.checkpoint import load_policy
 from taso_agents.data import Dataset, EpisodeRecord
 from taso_agents.graph_store import GraphStore
 from taso_agents.latent import Follower
-from taso_agents.training_env import Action, Arrays, state_of
+from taso_agents.training_env import Action, Arrays, state_of, with_ids
 from taso_agents.world_model import WorldModel
 from taso_gym.rules.state import Match
 
@@ -63,7 +63,7 @@ def controller_actor(policy: BasePolicy, model: WorldModel) -> Actor:
 
     def act(env: gym.Env, observation: Arrays, _rng: np.random.Generator) -> NDArray[np.int64]:
         game: Any = env.unwrapped
-        first = game.episode.steps == 0
+        first, observation = game.episode.steps == 0, with_ids(env, observation)
         seen = follower.begin(observation) if first else follower.follow(last[0], observation)
         last[0] = policy.predict(seen)[0]  # pyright: ignore[reportArgumentType]
         return last[0]
@@ -140,5 +140,5 @@ def candidates_of(env: gym.Env) -> list[Match]:
 def _note(record: EpisodeRecord, env: gym.Env, observation: Arrays, store: GraphStore) -> None:
     game: Any = env.unwrapped
     total = int(observation["match_mask"].sum())
-    record.graphs.append(store.add(observation, game.view("cost_changes")[:total]))
+    record.graphs.append(store.add(with_ids(env, observation), game.view("cost_changes")[:total]))
     record.counts.append(observation["location_counts"][:-1].astype(np.int16))

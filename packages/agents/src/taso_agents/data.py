@@ -17,10 +17,11 @@ from taso_agents.graph_store import GraphStore, StoredGraph
 from taso_gym.atomic import replacing
 from taso_gym.errors import CheckpointError
 
-FORMAT = 2
+FORMAT = 3
 RAGGED = {
     "nodes": "node",
     "places": "node",
+    "ids": "node",
     "edges": "edge",
     "ends": "edge",
     "candidates": "candidate",

@@ -30,11 +30,11 @@ from taso_agents.dream_run import DreamRun, Round
 from taso_agents.evaluate import Episode, play_policy
 from taso_agents.fit import FitSettings, Fitted, fit
 from taso_agents.gap import horizons
+from taso_agents.graph_model import GraphSettings
 from taso_agents.latent import LatentObservation
 from taso_agents.latent_policy import LatentPolicy
 from taso_agents.scaled import ScaledRewards
 from taso_agents.starts import Starts, starts_of
-from taso_agents.token_model import TokenSettings
 from taso_agents.training_env import describe, make_env, sizes_of
 from taso_agents.world_model import WorldModel
 from taso_gym.vector import to_sb3
@@ -62,12 +62,12 @@ class DreamTrainSettings:
         fit: how it is fitted.
     """
 
-    rounds: int = 3
-    steps: int = 1200
-    dream_steps: int = 20_480
+    rounds: int = 2
+    steps: int = 600
+    dream_steps: int = 4096
     dreams: int = 32
     temperature: float = 1.0
-    branch: int | None = 8
+    branch: int | None = None
     episodes: int = 4
     epsilon: float = 0.3
     learning_rate: float = 1e-3
@@ -75,12 +75,12 @@ class DreamTrainSettings:
     gae_lambda: float = 0.95
     entropy: float = 0.01
     minibatch: int = 256
-    epochs: int = 4
+    epochs: int = 2
     rollout: int = 64
     reward_scale: float = 0.3
     seed: int = 0
-    model: Any = field(default_factory=TokenSettings)
-    fit: FitSettings = field(default_factory=lambda: FitSettings(encoder_epochs=6, learning_rate=2e-3))
+    model: Any = field(default_factory=GraphSettings)
+    fit: FitSettings = field(default_factory=FitSettings)
 
 
 @dataclass
@@ -169,16 +169,16 @@ def train_in_dream(
         if on_round:
             on_round(run.rounds[-1])
     assert run.best is not None and run.policy is not None
-    first = starts_of(model, run.dataset, _latents_of_starts(model, run.dataset), anywhere=False)
+    first = starts_of(model, run.dataset, None, anywhere=False)
     controller = make_controller(run, DreamVectorEnv(model, first, settings.dreams), settings)
     assert isinstance(controller.policy, LatentPolicy)
     return DreamResult(model, controller.policy, run.dataset, first, run, run.best, taso)
 
 
 def build_model(env: gym.Env, settings: DreamTrainSettings) -> WorldModel:
-    """Make the world model; one of tokens gets a quarter more of them than the start graph has candidates."""
+    """Make the world model; one that shows tokens gets a quarter more of them than the start graph has candidates."""
     wanted = settings.model
-    if isinstance(wanted, TokenSettings) and not wanted.tokens:
+    if getattr(wanted, "tokens", None) == 0:
         game: Any = env.unwrapped
         wanted = replace(wanted, tokens=-(-(5 * int(game.legal_locations()[:-1].sum()) // 4 + 16) // 8) * 8)
     return world_models.kind_of(wanted)(env.observation_space, env.action_space, wanted)
@@ -235,7 +235,7 @@ def make_controller(run: DreamRun, dreams: DreamVectorEnv, settings: DreamTrainS
 
 def load_policy(run: DreamRun, settings: DreamTrainSettings) -> Any:
     """Return the controller of the last round."""
-    starts = starts_of(run.model, run.dataset, _latents_of_starts(run.model, run.dataset), anywhere=False)
+    starts = starts_of(run.model, run.dataset, None, anywhere=False)
     return make_controller(run, DreamVectorEnv(run.model, starts, 1), settings).policy
 
 
@@ -284,11 +284,3 @@ def judge(env: gym.Env, run: DreamRun, controller: MaskablePPO, settings: DreamT
             whole.gap if whole else float("nan"),
         )
     )
-
-
-def _latents_of_starts(model: WorldModel, dataset: Dataset) -> torch.Tensor:
-    """Return the latents of all graphs of a store, of which only those that episodes begin with are real."""
-    first = dataset.episodes[0].graphs[0]
-    with torch.no_grad():
-        latent = model.encode(dataset.store.batch([first]))
-    return latent.expand(len(dataset.store.graphs), -1)

@@ -61,7 +61,9 @@ def imagine(
     prediction, _, memory = model(latent[:, None], counts[:, None], actions[:, None, 0], actions[:, None, 1], memory)
     latent, following = model.follow(prediction, counts[:, None], temperature, generator)
     following = following[:, 0]
-    ended = (prediction.end[:, 0] > 0) | ~(following > 0).any(1)
+    ended = ~(following > 0).any(1)
+    if model.has_gradients:  # else what is left is known as soon as it is there
+        ended |= prediction.end[:, 0] > 0
     following = following * ~ended[:, None]
     reward = prediction.reward[:, 0] * model.reward_scale
     return Imagined(latent[:, 0], following, memory, reward, ended)

@@ -126,12 +126,18 @@ def fit(
     dataset: Dataset,
     settings: FitSettings | None = None,
     on_epoch: Callable[[Fitted], None] | None = None,
-) -> Tensor:
-    """Fit a world model to episodes; return the latents of all graphs of the store, (S, Z)."""
+) -> Tensor | None:
+    """Fit a world model to episodes.
+
+    Returns:
+        The latents of all graphs of the store, (S, Z); None of a kind that learns without them.
+    """
     settings = settings or FitSettings()
     report = on_epoch or (lambda _fitted: None)
     rng = np.random.default_rng(settings.seed)
     model.prepare(dataset)
+    if not model.has_gradients:
+        return None
     model.train()
     train_encoder = world_models.encoder_epoch(model.kind)
     encoder_optimizer = torch.optim.Adam(model.parameters(), settings.learning_rate)

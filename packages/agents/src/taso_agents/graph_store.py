@@ -21,9 +21,14 @@ class RowTable:
 
     def number(self, rows: NDArray[np.float32]) -> NDArray[np.int32]:
         """Return the number of each row of (R, width)."""
-        different, which = np.unique(rows, axis=0, return_inverse=True)
-        numbers = [self._numbers.setdefault(row.tobytes(), len(self._numbers)) for row in different]
-        return np.array(numbers, np.int32)[which.reshape(-1)]
+        data, size = np.ascontiguousarray(rows, np.float32).tobytes(), 4 * self.width
+        numbers = self._numbers
+        each = [numbers.setdefault(data[i : i + size], len(numbers)) for i in range(0, len(data), size)]
+        return np.array(each, np.int32)
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return len(self._numbers)
 
     def fill(self, rows: NDArray[np.float32]) -> None:
         """Take the rows of another table, in their order."""
@@ -40,6 +45,7 @@ class StoredGraph(NamedTuple):
     Attributes:
         nodes: (n,) numbers of node rows.
         places: (n,) rows that they had in the observation: a node keeps its row while it lives.
+        ids: (n,) what the order of locations follows: a new node's is larger than any before.
         edges: (e,) numbers of edge rows.
         ends: (e, 2) producer and consumer, counted without gaps.
         globals: (G,).
@@ -49,6 +55,7 @@ class StoredGraph(NamedTuple):
 
     nodes: NDArray[np.int32]
     places: NDArray[np.int16]
+    ids: NDArray[np.int32]
     edges: NDArray[np.int32]
     ends: NDArray[np.int32]
     globals: NDArray[np.float32]
@@ -85,6 +92,7 @@ class GraphStore:
         return StoredGraph(
             self.node_rows.number(observation["nodes"][node_mask]),
             np.flatnonzero(node_mask).astype(np.int16),
+            observation["ids"][node_mask].astype(np.int32),
             self.edge_rows.number(observation["edge_features"][edge_mask]),
             compact[observation["edges"][edge_mask]].astype(np.int32),
             observation["globals"].copy(),
@@ -95,7 +103,7 @@ class GraphStore:
     def batch(self, numbers: Sequence[int]) -> dict[str, Tensor]:
         """Return graphs as what `GraphEncoder` reads of a batch of observations, padded to the largest of them.
 
-        Besides there are ``places`` (B, N), and of the candidates ``matches``, ``match_mask`` and ``changes``.
+        Besides there are ``places`` and ``ids`` (B, N); of candidates ``matches``, ``match_mask`` and ``changes``.
         """
         graphs = [self.graphs[i] for i in numbers]
         node_mask = _prefix_mask([len(g.nodes) for g in graphs])
@@ -108,6 +116,7 @@ class GraphStore:
             "match_mask": match_mask,
             "nodes": _pad(node_mask, node_rows[np.concatenate([g.nodes for g in graphs])]),
             "places": _pad(node_mask, np.concatenate([g.places for g in graphs]).astype(np.int64)),
+            "ids": _pad(node_mask, np.concatenate([g.ids for g in graphs]).astype(np.int64)),
             "edge_features": _pad(edge_mask, edge_rows[np.concatenate([g.edges for g in graphs])]),
             "edges": _pad(edge_mask, np.concatenate([g.ends for g in graphs]).astype(np.int64)),
             "matches": _pad(match_mask, np.concatenate([g.candidates for g in graphs]).astype(np.int64)),

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from taso_agents.policy_search import as_batch
-from taso_agents.training_env import Arrays
+from taso_agents.training_env import Arrays, with_ids
 from taso_agents.world_model import Memory, WorldModel
 
 
@@ -68,7 +68,7 @@ class Follower:
         return self._latent, self._counts, self._memory
 
     def begin(self, observation: Arrays) -> Arrays:
-        """Return how an episode's first observation looks, with an empty memory."""
+        """Return how an episode's first observation, with its ``ids``, looks with an empty memory."""
         self._memory = self.model.initial_memory(1)
         return self._see(observation)
 
@@ -105,10 +105,10 @@ class LatentObservation(gym.Wrapper):
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Arrays, dict[str, Any]]:
         """Begin an episode with an empty memory."""
         observation, info = self.env.reset(seed=seed, options=options)
-        return self._follower.begin(observation), info
+        return self._follower.begin(with_ids(self.env, observation)), info
 
     def step(self, action: NDArray[np.int64]) -> tuple[Arrays, float, bool, bool, dict[str, Any]]:
         """Take an action; an illegal one leaves the memory as it was."""
         observation, reward, terminated, truncated, info = self.env.step(action)
         legal = action if not info["invalid_action"] else np.array([self._follower.model.xfers, 0])
-        return self._follower.follow(legal, observation), float(reward), terminated, truncated, info
+        return self._follower.follow(legal, with_ids(self.env, observation)), float(reward), terminated, truncated, info

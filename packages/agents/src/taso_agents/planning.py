@@ -20,7 +20,7 @@ from torch import Tensor
 from taso_agents.collect import Actor
 from taso_agents.dream_env import imagine
 from taso_agents.latent import Follower
-from taso_agents.training_env import Action, Arrays, state_of
+from taso_agents.training_env import Action, Arrays, state_of, with_ids
 from taso_agents.world_model import WorldModel
 from taso_gym.rules.state import RewriteState
 
@@ -209,9 +209,9 @@ class Planner:
         if not self._follower:
             return state_of(env)
         if begins:
-            self._follower.begin(observation)
+            self._follower.begin(with_ids(env, observation))
         else:
-            self._follower.follow(self._last, observation)
+            self._follower.follow(self._last, with_ids(env, observation))
         latent, counts, memory = self._follower.now
         return Dreamt(latent, counts, *memory)
 

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from taso_agents.data import Dataset
-from taso_agents.fit import pad_episodes
+from taso_agents.fit import encode_all, pad_episodes
 from taso_agents.world_model import WorldModel
 
 
@@ -33,11 +33,14 @@ class Starts(NamedTuple):
         return Starts(*(part[rows] for part in self))
 
 
-def starts_of(model: WorldModel, dataset: Dataset, latents: Tensor, *, anywhere: bool) -> Starts:
+def starts_of(model: WorldModel, dataset: Dataset, latents: Tensor | None, *, anywhere: bool) -> Starts:
     """Return the states that dreams begin in: those at the start, or all but the last of every episode.
 
-    The memory at a state is what the LSTM makes of the real episode up to there.
+    The memory at a state is what the LSTM makes of the real episode up to there. ``latents`` are those of all graphs of
+    the store, if they are known already.
     """
+    if latents is None:
+        latents = encode_all(model, dataset) if anywhere else latents_of_first(model, dataset)
     batch = pad_episodes(dataset.episodes, model.xfers)
     B, T = batch.xfer.shape
     memory = model.initial_memory(B)
@@ -50,3 +53,11 @@ def starts_of(model: WorldModel, dataset: Dataset, latents: Tensor, *, anywhere:
             action = batch.xfer[:, t : t + 1], batch.location[:, t : t + 1]
             _, _, memory = model(latent[:, None], counts[:, None], *action, memory)
     return Starts(*(torch.cat(parts) for parts in zip(*kept, strict=True)))
+
+
+def latents_of_first(model: WorldModel, dataset: Dataset) -> Tensor:
+    """Return the latents of all graphs of a store, of which only the one that all episodes begin with is real."""
+    first = dataset.episodes[0].graphs[0]
+    with torch.no_grad():
+        latent = model.encode(dataset.store.batch([first]))
+    return latent.expand(len(dataset.store.graphs), -1)

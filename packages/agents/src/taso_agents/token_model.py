@@ -91,6 +91,7 @@ class TokenWorldModel(nn.Module):
 
     kind: ClassVar[str] = "tokens"
     has_memory: ClassVar[bool] = False
+    has_gradients: ClassVar[bool] = True
     Settings: ClassVar[Any] = TokenSettings
     reward_scale: Tensor
     seen: Tensor

@@ -60,10 +60,10 @@ class TokenPolicy(LatentPolicy):
 
     def _build(self, lr_schedule: Schedule) -> None:
         assert isinstance(self.observation_space, spaces.Dict)
-        width = box(self.observation_space, "latent").shape[0] // self.tokens
+        self.token_width = box(self.observation_space, "latent").shape[0] // self.tokens
         xfers, H = int(box_counts(self.action_space)[0]) - 1, self.width
         self.rule = nn.Embedding(xfers, H)
-        self.embed = nn.Linear(width, H)
+        self.embed = nn.Linear(self.token_width, H)
         self.of_whole = nn.Linear(H, H, bias=False)
         self.mix = nn.Sequential(nn.ReLU(), nn.Linear(H, H), nn.ReLU())
         self.score, self.score_noop = nn.Linear(H, 1), nn.Linear(H, 1)
@@ -74,7 +74,8 @@ class TokenPolicy(LatentPolicy):
         self.optimizer = self.optimizer_class(self.parameters(), **arguments)
 
     def _features(self, observation: Observation) -> Any:
-        tokens = observation["latent"].float().unflatten(1, (self.tokens, -1))
+        latent = observation["latent"].float()
+        tokens = latent[:, : self.tokens * self.token_width].unflatten(1, (self.tokens, -1))
         valid, rule, starts = rules_of(observation["location_counts"][:, :-1].long(), self.tokens)
         graph, slot = valid.nonzero(as_tuple=True)
         location = torch.arange(self.tokens) - starts.gather(1, rule)

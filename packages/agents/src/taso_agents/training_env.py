@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 import taso_gym
 from taso_gym.errors import OptionError
+from taso_gym.graph import producer_of
 from taso_gym.observation import Layout
 from taso_gym.rules.state import RewriteState
 
@@ -64,6 +65,19 @@ def layout_of(sizes: Mapping[str, Any], nodes: int = 1, edges: int = 1) -> Layou
 def spaces_of(layout: Layout) -> tuple[spaces.Dict, spaces.MultiDiscrete]:
     """Return the observation space and the action space that belong to a layout."""
     return layout.space(), spaces.MultiDiscrete([layout.xfers + 1, layout.locations])
+
+
+def with_ids(env: gym.Env, observation: Arrays) -> Arrays:
+    """Return an environment's present observation with ``ids`` (N,): of each row's node, -1 where there is none.
+
+    Locations are numbered in the order of these, which rows don't show: a new node takes the first free row.
+    """
+    game: Any = env.unwrapped
+    observer, graph = game.episode.observer, game.state.graph
+    ids = np.full(len(observation["node_mask"]) + 1, -1, np.int32)
+    nodes = [*map(producer_of, graph.info.inputs), *graph.nodes]
+    ids[[observer.row_of(x) for x in nodes]] = nodes  # the last entry is for constants, which have no row
+    return {**observation, "ids": ids[:-1]}
 
 
 def play(env: gym.Env, actions: Sequence[Action]) -> Arrays:

@@ -86,6 +86,7 @@ class WorldModel(nn.Module):
 
     kind: ClassVar[str] = "mdn"
     has_memory: ClassVar[bool] = True
+    has_gradients: ClassVar[bool] = True
     Settings: ClassVar[Any] = WorldModelSettings
     loss_weights: ClassVar[Mapping[str, float]] = {
         "latent": 1 / 32,

@@ -13,7 +13,8 @@ class Kind(NamedTuple):
 
     Attributes:
         model: the class; `taso_agents.world_model.WorldModel` says what it offers.
-        encoder_epoch: one pass of the first phase of `taso_agents.fit.fit`, which trains the encoder.
+        encoder_epoch: one pass of the first phase of `taso_agents.fit.fit`, which trains the encoder; none for a kind
+            that learns without gradients.
         policy: the controller that plays its dreams.
     """
 
@@ -30,6 +31,7 @@ WORLD_MODELS = {
         "taso_agents.token_fit:window_epoch",
         "taso_agents.token_policy:TokenPolicy",
     ),
+    "graph": Kind("taso_agents.graph_model:GraphWorldModel", "", "taso_agents.token_policy:TokenPolicy"),
 }
 """Name -> kind."""
 
