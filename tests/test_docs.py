@@ -11,6 +11,8 @@ from example_runs import run
 
 import taso_gym
 from taso_gym.env import TasoGraphEnv
+from taso_gym.observation import EXTRA_VIEWS
+from taso_gym.reward import REWARDS
 
 gym.register_envs(taso_gym)
 ROOT = Path(__file__).parents[1]
@@ -38,6 +40,24 @@ def test_a_page_says_what_the_class_says(env_id):
     headings = ["This environment", "Description", "Action Space", "Observation Space", "Rewards", "Starting State"]
     headings += ["Episode End", "Arguments", "Info", "Version History"]
     assert re.findall(r"^## (.*)", text, re.MULTILINE) == headings
+
+
+def names_in(section: str) -> set[str]:
+    """Return what the first column of a section's table of the class's docstring names, and what its text quotes."""
+    text = (inspect.getdoc(TasoGraphEnv) or "").split(f"## {section}\n")[1].split("\n## ")[0]
+    cells = re.findall(r"^\| ([^|]+) \|", text, re.MULTILINE)
+    return {name for cell in cells for name in cell.strip().split(", ")} | set(re.findall(r"`(\w+)`", text))
+
+
+def test_the_docstring_names_every_key_argument_and_reward():
+    made: list[gym.Env] = [
+        TasoGraphEnv("SqueezeNet1.1", extra_views=EXTRA_VIEWS, location_counts=counts) for counts in (False, True)
+    ]
+    keys = {key for env in made for key in env.observation_space.spaces}
+    assert keys <= names_in("Observation Space")
+    assert set(made[0].reset()[1]) <= names_in("Info")
+    assert set(inspect.signature(TasoGraphEnv).parameters) <= names_in("Arguments")
+    assert set(REWARDS) <= names_in("Rewards")
 
 
 def test_the_first_lines_of_the_readme_make_an_environment():
