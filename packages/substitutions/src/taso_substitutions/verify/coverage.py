@@ -145,8 +145,8 @@ def _ones(instance: Instance) -> int:
     return sum((t.shape or ()).count(1) for _, t in instance.leaves())
 
 
-def uniform(rule: Rule) -> Iterator[Instance]:
-    """Yield an instance of each combination of ranks, all sizes being equal, where that is well-typed.
+def uniform(rule: Rule, size: int = SIZE) -> Iterator[Instance]:
+    """Yield an instance of each combination of ranks, all sizes being this one, where that is well-typed.
 
     None for rules about windows, whose sizes decide about types: the sampler finds those that fit.
     """
@@ -154,10 +154,10 @@ def uniform(rule: Rule) -> Iterator[Instance]:
     if not any(call.op in WINDOWS for call in calls):
         highest = MAPPED_RANK if _maps(rule) else rank_limit(rule)
         bindings = Bindings(rule, facts_of(rule), Draw(np.random.default_rng(2)), "float")
-        yield from _extended(bindings, calls, highest)
+        yield from _extended(bindings, calls, highest, size)
 
 
-def _extended(bindings: Bindings, calls: Sequence[Call], highest: int) -> Iterator[Instance]:
+def _extended(bindings: Bindings, calls: Sequence[Call], highest: int, size: int) -> Iterator[Instance]:
     """Bind the variables of the first call in every way, and then those of the others."""
     if not calls:
         yield bindings.instance()
@@ -167,9 +167,9 @@ def _extended(bindings: Bindings, calls: Sequence[Call], highest: int) -> Iterat
     for ranks in product(range(highest + 1), repeat=len(new)):
         try:
             for arg, rank in zip(new, ranks, strict=True):
-                _bind(call, arg, bindings, (SIZE,) * rank)
+                _bind(call, arg, bindings, (size,) * rank)
             _draw_attributes(call, bindings)
-            yield from _extended(bindings, calls[1:], highest)
+            yield from _extended(bindings, calls[1:], highest, size)
         except (Unfit, TypeInferenceError, Undefined, EquivalenceError):
             pass
         bindings.restore(saved)

@@ -13,7 +13,7 @@ import numpy as np
 from taso_gym.rules.rule import Rule
 from taso_substitutions.verify.analytic import prove_analytic
 from taso_substitutions.verify.bounded import BoundedProof, Model, prove_bounded
-from taso_substitutions.verify.coverage import Coverage, Prove, cover
+from taso_substitutions.verify.coverage import Coverage, Prove, cover, uniform
 from taso_substitutions.verify.instance import Instance
 from taso_substitutions.verify.normal.factors import WorkExhaustedError
 from taso_substitutions.verify.prover import Proof, UnprovableError, prove
@@ -25,6 +25,8 @@ EXAMPLES = 6
 """Instances that the size-generic prover generalises for the sake of their attributes, besides those of other ranks."""
 BOUNDED = 3
 """Instances that z3 decides where the size-generic prover doesn't."""
+TOO_LARGE = 400
+"""Elements of all inputs that it never has, if there is one with fewer."""
 LARGEST = 150
 """Elements of all inputs that an instance for z3 has at most, if there is one as small."""
 
@@ -58,11 +60,13 @@ class Bounded:
         solver: name and version.
         shapes: of the variables in each instance.
         elements: how many elements were compared in all.
+        at_bound: whether all sizes are at least the small-model bound, where that is known.
     """
 
     solver: str
     shapes: tuple[dict[str, tuple[int, ...]], ...]
     elements: int
+    at_bound: bool
 
 
 @dataclass(frozen=True)
@@ -103,9 +107,9 @@ def assess(rule: Rule, *, instances: int = 24, draws: int = 2, seed: int = 0) ->
         return tested
     samples = list(sample_instances(rule, instances, seed))
     plain = _covered(prove, rule, samples)
-    small = sorted(samples, key=_smallness)
     general = plain is not None and not any(p.numbers for p in plain.proofs)
-    bounded = _bounded(rule, small[: 1 if general else BOUNDED])
+    least = _small_model(plain.proofs) if plain else 0
+    bounded = _bounded(rule, _small(rule, samples, least)[: 1 if plain else BOUNDED], least)
     if isinstance(bounded, Counterexample):
         return bounded
     found = plain or _covered(prove_analytic, rule, samples)
@@ -126,7 +130,7 @@ def _covered(method: Prove, rule: Rule, samples: Sequence[Instance]) -> Coverage
     return found if all(p.complete for p in found.proofs) else None
 
 
-def _bounded(rule: Rule, instances: Sequence[Instance]) -> Bounded | Counterexample | None:
+def _bounded(rule: Rule, instances: Sequence[Instance], least: int) -> Bounded | Counterexample | None:
     """Return what z3 shows; what it refutes counts where the numbers that it names do differ."""
     proofs: list[BoundedProof] = []
     for instance in instances:
@@ -137,14 +141,26 @@ def _bounded(rule: Rule, instances: Sequence[Instance]) -> Bounded | Counterexam
         if isinstance(found, str):
             return None
         proofs.append(found)
-    return Bounded(proofs[0].solver, tuple(dict(p.shapes) for p in proofs), sum(p.elements for p in proofs))
+    sizes = [d for p in proofs for shape in p.shapes.values() for d in shape]
+    shapes = tuple(dict(p.shapes) for p in proofs)
+    return Bounded(proofs[0].solver, shapes, sum(p.elements for p in proofs), 0 < least <= min(sizes, default=least))
 
 
-def _smallness(instance: Instance) -> tuple[bool, bool, int, int]:
-    """Order instances for z3: not too large, and then with few sizes of 1."""
-    shapes = [[d for d in t.shape or () if isinstance(d, int)] for _, t in instance.leaves()]
-    elements = sum(map(prod, shapes))
-    return ([] in shapes, elements > LARGEST, sum(shape.count(1) for shape in shapes), elements)
+def _small(rule: Rule, samples: Sequence[Instance], least: int) -> list[Instance]:
+    """Order instances for z3: those not too large whose sizes are at least the small-model bound first.
+
+    Where there is a bound, instances all of whose sizes are the bound are among them.
+    """
+    at_bound = list(uniform(rule, max(least, 2))) if least else []
+
+    def key(instance: Instance) -> tuple[bool, bool, bool, bool, int, int]:
+        shapes = [[d for d in t.shape or () if isinstance(d, int)] for _, t in instance.leaves()]
+        elements = sum(map(prod, shapes))
+        small = any(d < least for shape in shapes for d in shape)
+        ones = sum(shape.count(1) for shape in shapes)
+        return (elements > TOO_LARGE, [] in shapes, small, elements > LARGEST, ones, elements)
+
+    return sorted([*samples, *at_bound], key=key)
 
 
 def _small_model(proofs: Sequence[Proof]) -> int:

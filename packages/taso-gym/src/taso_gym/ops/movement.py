@@ -163,7 +163,7 @@ def slice_(
     """Elements from start to end in steps, along some axes."""
     index = [slice(None)] * len(x.shape)
     for axis, start, end, step in zip(axes or (), starts, ends, steps or (), strict=True):
-        index[axis] = slice(start, None if end < 0 else end, step)
+        index[axis] = slice(start, None if isinstance(end, int) and end < 0 else end, step)
     return x[tuple(index)]
 
 
