@@ -1,6 +1,6 @@
 """How well each kind of world model foresees the real environment, from the same steps.
 
-    python benchmarks/world_models.py [network] [--kinds mdn discrete] [--steps 1200] [--seeds 5] [--passes 20 40]
+    python benchmarks/world_models.py [network] [--kinds graph tokens mdn] [--steps 1200] [--seeds 5] [--passes 20 40]
 
 For each seed: real episodes of noisy greed and of chance, half each, every kind fitted to them with its default sizes,
 then compared with a third as many fresh steps (`taso_agents.gap`). Printed are the interquartile means over seeds with
@@ -10,6 +10,7 @@ then compared with a third as many fresh steps (`taso_agents.gap`). Printed are 
 import argparse
 import time
 from collections import defaultdict
+from dataclasses import replace
 
 import gymnasium as gym
 import numpy as np
@@ -17,6 +18,7 @@ import torch
 
 from taso_agents.collect import collect, empty_dataset, greedy_actor, random_actor
 from taso_agents.data import Dataset
+from taso_agents.dream import DreamTrainSettings, build_model
 from taso_agents.fit import FitSettings, fit
 from taso_agents.gap import horizons, one_step
 from taso_agents.stats import iqm_estimate
@@ -40,7 +42,7 @@ def episodes(env: gym.Env, steps: int, rng: np.random.Generator) -> Dataset:
 def figures(kind: str, env: gym.Env, known: Dataset, fresh: Dataset, settings: FitSettings) -> dict[str, float]:
     """Fit one model and compare it with fresh episodes."""
     torch.manual_seed(settings.seed)
-    model = world_model(kind)(env.observation_space, env.action_space)
+    model = build_model(env, replace(DreamTrainSettings(), model=world_model(kind).Settings()))
     began = time.process_time()
     fit(model, known, settings)
     found = {"fit, CPU s": time.process_time() - began}
@@ -48,7 +50,12 @@ def figures(kind: str, env: gym.Env, known: Dataset, fresh: Dataset, settings: F
     found |= {"reward MAE": single.reward_mae, "sign": single.sign_accuracy, "retrieval": single.retrieval}
     for horizon in horizons(model, fresh, HORIZONS):
         name = f"k={horizon.steps:g}"
-        found |= {f"error {name}": horizon.reward_error, f"F1 {name}": horizon.f1, f"illegal {name}": horizon.illegal}
+        found |= {
+            f"gap {name}": horizon.gap,
+            f"error {name}": horizon.reward_error,
+            f"F1 {name}": horizon.f1,
+            f"illegal {name}": horizon.illegal,
+        }
         found[f"persistence {name}"] = horizon.persistence_error
     return found
 
@@ -57,7 +64,7 @@ def main() -> None:
     """Print a row a figure, a column a kind."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("network", nargs="?", default="SqueezeNet1.1")
-    parser.add_argument("--kinds", nargs="+", default=["mdn", "discrete"])
+    parser.add_argument("--kinds", nargs="+", default=["graph", "tokens", "discrete", "mdn"])
     parser.add_argument("--steps", type=int, default=1200)
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--passes", type=int, nargs=2, default=(20, 40), help="over the steps, and over the episodes")

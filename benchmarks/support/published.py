@@ -16,6 +16,7 @@ here, and the memory is empty at the start of an episode; both would have made i
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 from typing import Any
 
 import gymnasium as gym
@@ -89,16 +90,12 @@ class PublishedDream(gym.Env):
         return {key: array[0] for key, array in seen.items()}
 
 
-def published_run(options: argparse.Namespace, seed: int, temperature: float) -> dict[str, Any]:
+def published_run(
+    options: argparse.Namespace, seed: int, temperature: float, models: Callable[[int], tuple[gym.Env, WorldModel]]
+) -> dict[str, Any]:
     """Train a controller as the published code did; scores are in % saved, so a fall of the run time is positive."""
+    env, model = models(seed)
     torch.manual_seed(seed)
-    env = make_env(options.network, max_steps=options.max_steps)
-    env.reset()
-    dataset = empty_dataset(env)
-    collect(env, random_actor(0.2), options.steps, np.random.default_rng(seed), dataset)
-    as_published(dataset)
-    model = WorldModel(env.observation_space, env.action_space)
-    fit(model, dataset, FitSettings(encoder_epochs=options.epochs, epochs=4 * options.epochs, forget=0.0, seed=seed))
     dream = PublishedDream(model, env, temperature)
     controller = PPO(
         LatentPolicy, DummyVecEnv([lambda: dream]), n_steps=256, batch_size=256, gae_lambda=1.0, seed=seed, device="cpu"
@@ -107,6 +104,19 @@ def published_run(options: argparse.Namespace, seed: int, temperature: float) ->
     seen = LatentObservation(env, model)
     real = [_play(controller, seen) for _ in range(4 * options.episodes)]
     return {"dream": -min(dream.scores), "real": -min(real), "curve": []}
+
+
+def fitted_as_published(options: argparse.Namespace, seed: int) -> tuple[gym.Env, WorldModel]:
+    """Return the environment and the world model of a seed, which all temperatures share."""
+    torch.manual_seed(seed)
+    env = make_env(options.network, max_steps=options.max_steps)
+    env.reset()
+    dataset = empty_dataset(env)
+    collect(env, random_actor(0.2), options.steps, np.random.default_rng(seed), dataset)
+    as_published(dataset)
+    model = WorldModel(env.observation_space, env.action_space)
+    fit(model, dataset, FitSettings(encoder_epochs=options.epochs, epochs=4 * options.epochs, forget=0.0, seed=seed))
+    return env, model
 
 
 def _play(controller: PPO, env: gym.Env) -> float:

@@ -28,7 +28,8 @@ def plot_run(run: DreamRun, path: str | Path) -> None:
         if all(value > 0 for _, value in points):
             losses.plot(*zip(*points, strict=True), label=name)
     losses.set(title="losses of the world model", xlabel="epoch", yscale="log")
-    losses.legend(fontsize="small")
+    if run.fits:
+        losses.legend(fontsize="small")
     steps = np.cumsum([0, *(b[1] - a[1] if b[0] == a[0] else b[1] for a, b in zip(run.returns, run.returns[1:]))])  # noqa: B905
     returns.plot(steps + (run.returns[0][1] if run.returns else 0), [r[2] for r in run.returns])
     returns.set(title="return of dreams", xlabel="imagined steps", ylabel="%")
