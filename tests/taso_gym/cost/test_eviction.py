@@ -7,7 +7,7 @@ from cost_graphs import weight
 
 from taso_gym.builder import GraphBuilder
 from taso_gym.cost import eviction
-from taso_gym.cost.eviction import Eviction, cache_bytes
+from taso_gym.cost.eviction import cache_bytes
 from taso_gym.cost.onnxruntime import OnnxRuntimeCost
 from taso_gym.graph import Graph
 from taso_gym.tensor import TensorType
@@ -36,12 +36,6 @@ def test_the_largest_cache_counts(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
 def test_a_system_that_does_not_say_has_no_known_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(eviction, "CACHES", tmp_path)
     assert cache_bytes() == 0
-
-
-def test_reading_twice_as_much_takes_twice_as_long() -> None:
-    evict = Eviction()
-    evict([])
-    assert evict.reading_ps(2 << 20) == pytest.approx(2 * evict.reading_ps(1 << 20), abs=2)
 
 
 @pytest.mark.skipif(not cache_bytes(), reason="the size of the cache isn't known")

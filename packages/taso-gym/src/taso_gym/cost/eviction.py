@@ -1,22 +1,23 @@
-"""Weights that aren't in the cache: those of an operator whose model has more of them than the cache holds.
+"""Memory that isn't in the cache: that of an operator whose model needs more of it than the cache holds.
 
-Between two runs of such a model all other weights pass through the cache, so that each operator reads its own from
-memory: 8 % of the time of a convolution of 1 MB, half of that of a product with few columns. What an operator reads and
-writes besides has just been used by its neighbours and is in the cache.
+Between two runs of such a model everything else passes through the cache, so that each operator reads its weights from
+memory, and writes results that don't fit into the inner caches there: half of the time of a product with few columns,
+and two thirds of that of a transposition. What it reads besides has just been made by its neighbours.
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable
+from math import prod
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 import numpy as np
 
 CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
 UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+LARGE = 1 << 18
+"""Elements of a result that doesn't stay in the inner caches: 1 MiB of floats."""
 COPYABLE = frozenset({f"tensor({name})" for name in ("float", "double", "float16", "int64", "int32", "uint8", "bool")})
 """Types of values that can be read as a NumPy array."""
 
@@ -36,17 +37,15 @@ class Eviction:
     def __init__(self) -> None:
         """Take twice the memory that the cache holds."""
         self._others = np.ones(cache_bytes() // 2, np.float32)
-        self._read_ns: list[int] = []
 
-    def __call__(self, kept: Iterable[Any]) -> None:
-        """Read as much as the cache holds twice, and then the values (of onnxruntime) that are to be in it."""
-        start = time.thread_time_ns()
+    def __call__(self, read: Iterable[Any], written: Iterable[Any]) -> None:
+        """Read as much as the cache holds twice, and then the values (of onnxruntime) that are to be in it.
+
+        Args:
+            read: values that are read next.
+            written: memory that is written next: what is large stays out.
+        """
         self._others.max(initial=0)
-        self._read_ns.append(time.thread_time_ns() - start)
-        for value in kept:
+        for value in (*read, *(value for value in written if prod(value.shape()) < LARGE)):
             if value.data_type() in COPYABLE:
                 value.numpy()
-
-    def reading_ps(self, size_bytes: int) -> int:
-        """Return how long it takes to read so many bytes from memory: the most that their eviction can cost."""
-        return int(size_bytes * median(self._read_ns) * 1000 / max(self._others.nbytes, 1))

@@ -6,6 +6,7 @@ right where sums over the operators of the file don't.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from functools import cache
 from typing import Any, NamedTuple
@@ -34,12 +35,14 @@ class Executed(NamedTuple):
         model: serialised model of that node alone.
         feeds: its inputs, on the device.
         name: the node's name in the optimised model.
+        input_bytes: size of its inputs, of floats where they are of another type.
     """
 
     key: str
     model: bytes
     feeds: dict[str, Any]
     name: str
+    input_bytes: int
 
 
 def executed_in(small: SmallModel, runtime: Runtime) -> list[Executed]:
@@ -133,7 +136,9 @@ def _alone(
     attrs = ", ".join(sorted(f"{name}={value}" for name, value in given if defaults.get(name) != value))
     domain = f"{node.domain}." if node.domain else ""
     key = f"{domain}{node.op_type}{since}[{attrs}]({', '.join(texts)})"
-    return Executed(key, model.SerializeToString(), {e.name: values[e.name] for e in inputs}, node.name)
+    feeds = {e.name: values[e.name] for e in inputs}
+    input_bytes = 4 * sum(math.prod(value.shape()) for value in feeds.values())
+    return Executed(key, model.SerializeToString(), feeds, node.name, input_bytes)
 
 
 @cache

@@ -23,7 +23,6 @@ from taso_gym.cost.cache import Cache
 from taso_gym.cost.eviction import cache_bytes
 from taso_gym.cost.executed import Executed, block_channels, executed_in, executed_nodes
 from taso_gym.cost.layout import Layouts
-from taso_gym.cost.memory import constant_bytes
 from taso_gym.cost.opaque_model import opaque_model
 from taso_gym.cost.region import Region
 from taso_gym.cost.regional import NEVER_PS, RegionalCost, describe
@@ -40,8 +39,8 @@ METHOD = 4
 """How costs are measured; what an earlier version of the package put into a cache isn't taken for the same."""
 FAILED_PS = NEVER_PS
 """Cost of an operator that doesn't run."""
-HEAVY = 1 << 17
-"""Bytes of the weights of an operator for which it matters whether they are in the cache."""
+HEAVY = 1 << 19
+"""Bytes of the weights or inputs of an operator for which it matters what is in the cache."""
 
 
 class OnnxRuntimeCost(RegionalCost):
@@ -67,8 +66,8 @@ class OnnxRuntimeCost(RegionalCost):
             threads: intra-op threads that are costed.
             cache: file of the measurements; None for the user's.
             progress: called with a description of each region before it is measured.
-            start: graph that a search begins with: kernels are those of its opset, and where its weights are more than
-                the cache of the CPU holds, operators are measured with theirs out of it.
+            start: graph that a search begins with: kernels are those of its opset, and where it needs more memory than
+                the cache of the CPU holds, large operators are measured with theirs out of it.
 
         Raises:
             MissingPackageError: onnxruntime isn't installed.
@@ -81,7 +80,7 @@ class OnnxRuntimeCost(RegionalCost):
         self._cache, self._progress = Cache(cache), progress
         self._times: dict[str, int] = {}
         self._opset = start.info.opsets.get("", OPSET) if start else OPSET
-        self._cold = self._provider == "cpu" and start is not None and constant_bytes(start) > cache_bytes() > 0
+        self._cold = self._provider == "cpu" and start is not None and self.peak_bytes(start) > cache_bytes() > 0
 
     @property
     def key(self) -> str:
@@ -130,7 +129,7 @@ class OnnxRuntimeCost(RegionalCost):
         Raises:
             CostError: the cache can't be used.
         """
-        name = f"region of opset {self._opset}{' cold' if self._cold else ''} {describe(region, self._dims)}"
+        name = f"region of opset {self._opset}{' from memory' if self._cold else ''} {describe(region, self._dims)}"
         known = self._recall(name)
         if known is None:
             if self._progress:
@@ -169,8 +168,8 @@ class OnnxRuntimeCost(RegionalCost):
 
     def _measure_node(self, node: Executed) -> str:
         """Return the key of an executed node, whose time is known then."""
-        cold = self._cold and len(node.model) > HEAVY
-        key = f"{'cold ' if cold else ''}{node.key}"
+        cold = self._cold and max(len(node.model), node.input_bytes) > HEAVY
+        key = f"{'from memory ' if cold else ''}{node.key}"
         if key not in self._times:
             known = self._recall(f"node {key}")
             if known is None:

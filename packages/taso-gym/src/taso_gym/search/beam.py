@@ -43,7 +43,7 @@ class Beam(Searcher):
                 self.explored += 1
                 child = state.child_hash(match)
                 if child not in self._seen and child not in children:
-                    children[child] = (self.value(state) + self.change(state, match), len(matches), index)
+                    children[child] = (self.values[index] + self.change(state, match), len(matches), index)
                     matches.append(match)
         before = self.best_value
         kept = heapq.nsmallest(self.width, children.items(), key=lambda item: item[1])

@@ -19,6 +19,10 @@ from taso_gym.errors import OptionError
 from taso_gym.graph import Graph
 from taso_gym.rules.state import Match, RewriteState
 
+NOISE = 0.01
+"""Part of the measured time of matched operators below which a gain counts as none: measured anew, half of all times
+differ by that or more, and a search that weighs thousands of rewrites would find those that were lucky."""
+
 KEPT_STATES = 2048
 """States of the tree that stay in memory, those used last; the others are rebuilt from their nearest kept ancestor."""
 
@@ -32,7 +36,7 @@ class Searcher(ABC):
         best: index in the tree of the state with the least value.
         best_value: its value: by default the cost in picoseconds and one more for each operator, see
             `taso_gym.cost.objective`; so of equally fast graphs the smaller one is better, and what is only in the way
-            of other rules (a reshape of a reshape) goes.
+            of other rules (a reshape of a reshape) goes. Gains within the noise of measured costs aren't counted.
     """
 
     def __init__(self, start: RewriteState, rng: np.random.Generator, objective: Objective | None = None) -> None:
@@ -44,6 +48,7 @@ class Searcher(ABC):
         self._start, self._objective = start, objective or Objective()
         self._at_start = quantities(start.graph, start.cost, start.cost_model, self._objective.needs)
         self.best_value = self.value(start)
+        self.values: list[int] = [self.best_value]
         self._tree: list[tuple[int, Match]] = [(-1, Match(-1, (), 0))]
         self._states: OrderedDict[int, RewriteState] = OrderedDict()
 
@@ -55,9 +60,25 @@ class Searcher(ABC):
         """Return by how much a legal match changes the value of a state."""
         delta = state.delta(match)
         if self._objective.is_time:
-            return delta.time_ps + state.growth(match).nodes
+            return self._beyond_noise(state, match, delta.time_ps) + state.growth(match).nodes
         graph = state.graph if self._objective.of_sums else state.child_graph(match)
         return self._value(graph, state.cost + delta, state.cost_model, 0) - self.value(state)
+
+    def _changed(self, before: RewriteState, match: Match, after: RewriteState) -> int:
+        """Return what `change` does, of a match that has been applied."""
+        if not self._objective.is_time:
+            return self.value(after) - self.value(before)
+        time_ps = self._beyond_noise(before, match, after.cost.time_ps - before.cost.time_ps)
+        return time_ps + after.size.nodes - before.size.nodes
+
+    @staticmethod
+    def _beyond_noise(state: RewriteState, match: Match, change_ps: int) -> int:
+        """Return a match's change of time, or 0 where it is a gain within the noise of measured costs."""
+        model, graph = state.cost_model, state.graph
+        if change_ps >= 0 or model is None or model.deterministic:
+            return change_ps
+        matched = sum(model.node(graph.nodes[i].sig, model.context(graph, i)).time_ps for i in match.nodes)
+        return change_ps if -change_ps >= NOISE * matched else 0
 
     def _value(self, graph: Graph, cost: Cost, model: CostModel | None, nodes: int) -> int:
         if self._objective.is_time:
@@ -102,11 +123,14 @@ class Searcher(ABC):
 
     def add(self, parent: int, match: Match) -> tuple[int, RewriteState]:
         """Apply a match to a state of the tree; return the new state with its index and remember the best."""
-        state = self.state(parent).apply(match)
+        before = self.state(parent)
+        state = before.apply(match)
+        value = self.values[parent] + self._changed(before, match, state)
         self._tree.append((parent, match))
+        self.values.append(value)
         index = len(self._tree) - 1
         self._keep(index, state)
-        if (value := self.value(state)) < self.best_value:
+        if value < self.best_value:
             self.best, self.best_value = index, value
         return index, state
 
@@ -120,7 +144,10 @@ class Searcher(ABC):
 
     def checkpoint(self) -> dict[str, Any]:
         """Return the search as plain data."""
-        tree = [[parent, m.rule, list(m.nodes), m.variant] for parent, m in self._tree[1:]]
+        tree = [
+            [parent, m.rule, list(m.nodes), m.variant, value]
+            for (parent, m), value in zip(self._tree[1:], self.values[1:], strict=True)
+        ]
         return {
             "explored": self.explored,
             "exhausted": self.exhausted,
@@ -137,7 +164,8 @@ class Searcher(ABC):
             OptionError: the data isn't a checkpoint of this kind of search.
         """
         try:
-            self._tree[1:] = [(p, Match(r, tuple(nodes), v)) for p, r, nodes, v in data["tree"]]
+            self._tree[1:] = [(p, Match(r, tuple(nodes), v)) for p, r, nodes, v, _ in data["tree"]]
+            self.values[1:] = [int(value) for *_, value in data["tree"]]
             self.explored, self.exhausted = data["explored"], data["exhausted"]
             self.best, self.best_value = data["best"]
             self.rng.bit_generator.state = data["rng"]

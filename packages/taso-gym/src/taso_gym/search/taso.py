@@ -119,7 +119,7 @@ class Taso(Searcher):
     def _expand(self, index: int, state: RewriteState) -> None:
         if len(state.graph.nodes) > self._limit_nodes:
             return
-        value = self.value(state)
+        value = self.values[index]
         for match in (m for matches in state.matches for m in matches):
             self.explored += 1
             cost = value + self.change(state, match)
