@@ -13,7 +13,7 @@ PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest
 export PYRIGHT_PYTHON_IGNORE_WARNINGS = 1
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-slow test-gpu test-libraries lint type check format bench bench-gpu docs fuzz clean
+.PHONY: help install demo test test-slow test-gpu test-libraries lint type check format bench bench-full bench-gpu docs fuzz clean
 
 help: ## Print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -71,7 +71,10 @@ format: install ## Rewrite the sources in the project's format
 	@$(BIN)/ruff check --fix-only -q
 	@$(BIN)/ruff format
 
-bench: install ## Run the benchmarks
+bench: install ## Run the benchmarks of speed, about a quarter of an hour
+	@set -e; for script in step.py scaling.py matching.py "kernels.py --seconds 300"; do echo "== $$script"; $(BIN)/python benchmarks/$$script; done
+
+bench-full: install ## Run all benchmarks; those that train, search or export networks take hours, and most go on where they were ended
 	@set -e; for script in $(filter-out benchmarks/gpu_%,$(wildcard benchmarks/*.py)); do echo "== $$script"; $(BIN)/python $$script; done
 
 bench-gpu: install ## Run the benchmarks that need a CUDA device
