@@ -16,8 +16,30 @@ from taso_substitutions.verify.normal.index_module import IndexModule
 from taso_substitutions.verify.normal.sizes import Refined, Sizes
 from taso_substitutions.verify.prover import fix_or_raise
 
-LARGEST = 40
+LARGEST = 64
 """Elements of all operands, so that adding them up one by one takes no time."""
+WINDOWS = [
+    Sample("Conv", ((1, 2, 4, 3), (3, 2, 2, 2), (3,)), {"pads": [1, 0, 1, 1], "strides": [2, 1]}),
+    Sample("Conv", ((1, 2, 5, 3), (2, 1, 2, 2)), {"group": 2, "dilations": [2, 1]}),
+    Sample("Conv", ((1, 4, 3, 2), (4, 2, 1, 2), (4,)), {"group": 2, "pads": [0, 1, 0, 0]}),
+    Sample("Conv", ((2, 1, 7), (2, 1, 3), (2,)), {"pads": [2, 1], "strides": [3]}),
+    Sample("ms.FusedConv", ((1, 2, 4, 3), (2, 2, 2, 2), (2,)), {"pads": [1, 0, 0, 1], "activation": "Relu"}),
+    *(
+        Sample(op, ((1, 2, 5, 4),), {"kernel_shape": [3, 2], **attrs})
+        for op in ("MaxPool", "AveragePool")
+        for attrs in (
+            {},
+            {"pads": [1, 1, 1, 0], "strides": [2, 1]},
+            {"dilations": [2, 1], "strides": [1, 2]},
+            {"ceil_mode": 1, "strides": [2, 3]},
+        )
+    ),
+    Sample("AveragePool", ((1, 2, 5, 4),), {"kernel_shape": [3, 2], "pads": [1, 1, 1, 0], "count_include_pad": 1}),
+    Sample("GlobalAveragePool", ((2, 2, 3, 2),)),
+    Sample("GlobalMaxPool", ((2, 2, 3, 2),)),
+    Sample("BatchNormalization", ((2, 3, 2, 2), (3,), (3,), (3,), (3,)), low=0.5),
+]
+"""Operators on windows, whose samples elsewhere are larger."""
 MORE: dict[str, Any] = {
     name: getattr(math, name) for name in ("exp", "log", "sqrt", "erf", "tanh", "sin", "cos", "pow")
 }
@@ -61,7 +83,7 @@ def by_index_forms(sample: Sample, given: dict[str, Any]) -> list[Any] | None:
                 return None
 
 
-@pytest.mark.parametrize("sample", [s for s in SAMPLES if compared(s)], ids=str)
+@pytest.mark.parametrize("sample", [s for s in [*SAMPLES, *WINDOWS] if compared(s)], ids=str)
 def test_index_forms_of_an_operator_are_what_its_body_computes(sample: Sample, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, function in MORE.items():
         monkeypatch.setitem(FUNCTIONS, name, function)

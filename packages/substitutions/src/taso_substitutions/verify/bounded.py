@@ -20,7 +20,8 @@ from taso_gym.rules.rule import Rule
 from taso_gym.weights import ArrayWeight
 from taso_substitutions.verify.instance import Evaluation, Instance, Side
 from taso_substitutions.verify.values import index_bounds
-from taso_substitutions.verify.z3_module import Z3Module, has_division, real, with_comparisons, without_division
+from taso_substitutions.verify.z3_module import Z3Module
+from taso_substitutions.verify.z3_terms import has_division, real, with_comparisons, without_division
 
 RLIMIT = 5_000_000
 """z3 resource units for one element: counted work, the same on every machine."""

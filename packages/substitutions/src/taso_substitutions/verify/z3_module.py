@@ -4,23 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from fractions import Fraction
-from functools import reduce as fold
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import z3
 
 from taso_gym.ops.floating import NumpyModule
 from taso_gym.ops.modules import Array
-
-LARGEST = 1000
-"""Largest denominator of a simple fraction."""
-SMALL_POWERS = 8
-"""Largest exponent that is written out as a product."""
-REAL = z3.RealSort()
-INVERSE = z3.Function("inv", REAL, REAL)
-"""1 / a: no more is known of it than inv(a b) = inv(a) inv(b) and inv(inv(a)) = a, which hold with inv(0) = 0."""
+from taso_substitutions.verify.z3_terms import REAL, absolute, choose, equal, extreme, less, power, real, tidy
 
 
 class Terms(np.ndarray[Any, Any]):
@@ -51,7 +42,7 @@ class Z3Module(NumpyModule):
     def function(self, name: str, x: Array) -> Array:
         """Apply an uninterpreted function; the absolute value is exact."""
         if name == "abs":
-            return _each(_absolute, x)
+            return _each(absolute, x)
         f = z3.Function(name, REAL, REAL)
 
         def apply(term: Any) -> Any:
@@ -69,7 +60,7 @@ class Z3Module(NumpyModule):
 
     def power(self, a: Array, b: Array) -> Array:
         """a**b: products for small integer exponents, sqrt for 1/2, else uninterpreted."""
-        return _each(_power, a, b)
+        return _each(power, a, b)
 
     def divide(self, a: Array, b: Array) -> Array:
         """A / b; see `without_division` for what a division by 0 is."""
@@ -81,7 +72,7 @@ class Z3Module(NumpyModule):
 
     def extreme(self, name: str, xs: Sequence[Array]) -> Array:
         """Element-wise maximum or minimum; see `with_comparisons`."""
-        return _each(lambda *vs: _extreme(name, vs), *xs)
+        return _each(lambda *vs: extreme(name, vs), *xs)
 
     def reduce(self, name: str, x: Array, axes: Sequence[int], keepdims: bool) -> Array:
         """Reduce by "sum", "prod", "max" or "min"."""
@@ -103,11 +94,11 @@ class Z3Module(NumpyModule):
 
     def equal(self, a: Array, b: Array) -> Array:
         """1 where equal, else 0."""
-        return _each(_equal, a, b)
+        return _each(equal, a, b)
 
     def less(self, a: Array, b: Array) -> Array:
         """1 where a < b, else 0."""
-        return _each(_less, a, b)
+        return _each(less, a, b)
 
     def logical_and(self, a: Array, b: Array) -> Array:
         """Product of truths."""
@@ -123,7 +114,7 @@ class Z3Module(NumpyModule):
 
     def where(self, condition: Array, a: Array, b: Array) -> Array:
         """Choose by truth."""
-        return _each(_choose, condition, a, b)
+        return _each(choose, condition, a, b)
 
     def cast(self, x: Array, dtype: str) -> Array:
         """Uninterpreted: a conversion may round."""
@@ -136,53 +127,6 @@ class Z3Module(NumpyModule):
         return super().take(x, places, axis)
 
 
-def real(value: Any) -> Any:
-    """Return a number or a term as a z3 term; an infinity is a variable.
-
-    A float is the simple fraction that it is rounded from (1/3), if there is one, else the decimal that it prints as.
-    """
-    if isinstance(value, z3.ExprRef):
-        return value
-    if isinstance(value, float) and math.isinf(value):
-        return z3.Real("inf" if value > 0 else "-inf")
-    number = _fraction(float(value)) if isinstance(value, float) else Fraction(int(value))
-    return z3.RealVal(f"{number.numerator}/{number.denominator}")
-
-
-def _fraction(value: float) -> Fraction:
-    simple = Fraction(value).limit_denominator(LARGEST)
-    return simple if float(simple) == value else Fraction(repr(value))
-
-
-def tidy(term: Any) -> Any:
-    """Return a term as a sum of monomials, where z3's rewriter can bring it to that."""
-    return z3.simplify(real(term), som=True)
-
-
-def _absolute(a: Any) -> Any:
-    return z3.If(a >= 0, a, -a)
-
-
-def _equal(a: Any, b: Any) -> Any:
-    return z3.If(a == b, real(1), real(0))
-
-
-def _less(a: Any, b: Any) -> Any:
-    return z3.If(a < b, real(1), real(0))
-
-
-def _choose(condition: Any, a: Any, b: Any) -> Any:
-    return z3.If(condition == 1, a, b)
-
-
-def _greater(a: Any, b: Any) -> Any:
-    return z3.If(b > a, b, a)
-
-
-def _smaller(a: Any, b: Any) -> Any:
-    return z3.If(b < a, b, a)
-
-
 def _each(f: Callable[..., Any], *arrays: Any) -> Array:
     """Apply a function of terms element by element to arrays, or terms, that broadcast."""
     operands = np.broadcast_arrays(*(np.asarray(a, dtype=object) for a in arrays))
@@ -190,77 +134,3 @@ def _each(f: Callable[..., Any], *arrays: Any) -> Array:
     for index in np.ndindex(result.shape):
         result[index] = f(*(a[index] for a in operands))
     return result.view(Terms)
-
-
-def _power(base: Any, exponent: Any) -> Any:
-    value = z3.simplify(real(exponent))
-    if z3.is_rational_value(value):
-        number: Fraction = cast(Any, value).as_fraction()
-        if number.denominator == 1 and abs(number) <= SMALL_POWERS:
-            result = fold(lambda a, _: a * base, range(abs(int(number))), real(1))
-            return 1 / result if number < 0 else result
-        if 2 * number == 1:
-            return z3.Function("sqrt", REAL, REAL)(tidy(base))
-    return z3.Function("pow", REAL, REAL, REAL)(tidy(base), value)
-
-
-def _extreme(name: str, values: Sequence[Any]) -> Any:
-    """Return the maximum or minimum of a set of terms: nested ones are flattened, equal ones count once."""
-    neutral = "-inf" if name == "max" else "inf"
-    kept: dict[int, Any] = {}
-    for value in map(tidy, values):
-        inner = value.children() if value.decl().name().startswith(f"{name}#") else [value]
-        kept.update((v.get_id(), v) for v in inner if v.decl().name() != neutral)
-    terms = [kept[i] for i in sorted(kept)]
-    if len(terms) < 2:
-        return terms[0] if terms else z3.Real(neutral)
-    return z3.Function(f"{name}#{len(terms)}", *[REAL] * (len(terms) + 1))(*terms)
-
-
-def with_comparisons(term: Any, memo: dict[int, Any]) -> Any:
-    """Return a term whose maxima and minima are written as comparisons, which the solver knows exactly."""
-    key = term.get_id()
-    if key not in memo:
-        args = [with_comparisons(arg, memo) for arg in term.children()]
-        name = term.decl().name()
-        if name.startswith("max#"):
-            memo[key] = fold(_greater, args)
-        elif name.startswith("min#"):
-            memo[key] = fold(_smaller, args)
-        else:
-            memo[key] = term.decl()(*args) if args else term
-    return memo[key]
-
-
-def without_division(term: Any, memo: dict[int, Any]) -> Any:
-    """Return a term with a / b written as a * inv(b), of factors of b where it has some.
-
-    What is proved then holds whatever else the inverse of 0 is taken to be.
-    """
-    key = term.get_id()
-    if key not in memo:
-        args = [without_division(arg, memo) for arg in term.children()]
-        if z3.is_div(term):
-            memo[key] = args[0] * inverse(z3.simplify(args[1], som=True))
-        else:
-            memo[key] = term.decl()(*args) if args else term
-    return memo[key]
-
-
-def inverse(term: Any) -> Any:
-    """Return 1 / a term."""
-    if z3.is_rational_value(term) and term.as_fraction() != 0:
-        return z3.simplify(1 / term)
-    if z3.is_mul(term):
-        return fold(lambda a, b: a * b, map(inverse, term.children()))
-    return term.arg(0) if term.decl().eq(INVERSE) else INVERSE(term)
-
-
-def has_division(term: Any, seen: set[int]) -> bool:
-    """Whether a division occurs in a term; ``seen`` are the terms in which none does."""
-    if term.get_id() in seen:
-        return False
-    if z3.is_div(term) or any(has_division(arg, seen) for arg in term.children()):
-        return True
-    seen.add(term.get_id())
-    return False
