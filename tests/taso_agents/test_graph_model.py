@@ -74,3 +74,12 @@ def test_an_illegal_action_changes_nothing(model: GraphWorldModel, dataset: Data
     prediction, *_ = model(latent, counts, torch.tensor([[missing]]), torch.tensor([[0]]))
     following, found = model.follow(prediction, counts, 0.0)
     assert prediction.reward.item() == 0.0 and torch.equal(following, latent) and torch.equal(found, counts)
+
+
+def test_a_loaded_model_dreams_from_the_start_at_once(model: GraphWorldModel, real: gym.Env, dataset: Dataset) -> None:
+    loaded = GraphWorldModel(real.observation_space, real.action_space, GraphSettings(tokens=96))
+    loaded.load_state_dict(model.state_dict())
+    start = int(model.numbers_of(encode_all(model, dataset)[:1]))
+    for place in range(6):
+        dreamt, again = (m.graphs.state(m.graphs.following(start, place)) for m in (model, loaded))
+        assert dreamt.candidates == again.candidates

@@ -92,12 +92,18 @@ class Kinds:
 
     Attributes:
         nodes, edges: their feature rows, by number.
-        ports: input of the consumer for each kind of edge, on some ascending scale.
     """
 
     def __init__(self, node_width: int, edge_width: int) -> None:
         self.nodes, self.edges = RowTable(node_width), RowTable(edge_width)
-        self.ports: list[float] = []
+        self._ports: list[float] = []
+
+    @property
+    def ports(self) -> list[float]:
+        """Input of the consumer for each kind of edge, on some ascending scale."""
+        if len(self._ports) != len(self.edges):
+            self._ports = self.edges.rows()[:, INPUT].tolist()
+        return self._ports
 
     def label(self, rows: NDArray[np.float32]) -> list[int]:
         """Return the labels of nodes (R, F): the number of consumers counts for nothing, for uses say it."""
@@ -107,9 +113,7 @@ class Kinds:
 
     def edge(self, rows: NDArray[np.float32]) -> list[int]:
         """Return the kinds of edges (Q, G)."""
-        kinds = self.edges.number(rows).tolist()
-        self.ports = self.edges.rows()[:, INPUT].tolist()
-        return kinds
+        return self.edges.number(rows).tolist()
 
 
 def anchor_of(spot: Spot) -> int:
