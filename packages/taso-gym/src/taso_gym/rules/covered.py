@@ -12,20 +12,20 @@ from taso_gym.tensor import TensorType
 
 WINDOWS = frozenset({"Conv", "ms.FusedConv", "MaxPool", "AveragePool", "LRN"})
 """Operators on images, with up to three spatial axes."""
-IMAGE_RANK, HIGH_RANK, MANY_RANK, MANY = 5, 6, 4, 4
+HIGH_RANK, LOW_RANK, MANY = 6, 5, 4
 
 
 @lru_cache(maxsize=4096)
 def rank_limit(rule: Rule) -> int:
     """Return the largest rank of a tensor for which a rule is shown and used.
 
-    It is 6, for rules about images 5, and 4 for those of four tensors or more, whose combinations of ranks are many.
+    It is 6, but 5 for rules about images, and for those of four tensors or more, whose combinations of ranks are many.
     """
     calls = list(calls_of(rule.lhs))
     if any(call.op in WINDOWS for call in calls):
-        return IMAGE_RANK
+        return LOW_RANK
     tensors = {arg.name for call in calls for arg in call.args if isinstance(arg, Var | Rest)}
-    return HIGH_RANK if len(tensors) < MANY else MANY_RANK
+    return HIGH_RANK if len(tensors) < MANY else LOW_RANK
 
 
 def covered(rule: Rule, sigs: Iterable[Signature]) -> bool:
