@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import combinations, pairwise
 from typing import Literal, NamedTuple, get_args
 
 from taso_gym.errors import EquivalenceError, RuleError, TasoError
@@ -18,13 +18,11 @@ from taso_substitutions.verify.instance import Instance
 from taso_substitutions.verify.levels import assess
 from taso_substitutions.verify.prover import UnprovableError, prove
 from taso_substitutions.verify.sampling import sample_instances
-from taso_substitutions.verify.testing import Counterexample, check_rule
+from taso_substitutions.verify.testing import FEW_TRIES, Counterexample, check_rule, simplest
 
 INSTANCES = 8
 PROBES = 3
 """Instances that tell whether it may help to add preconditions."""
-FEW_TRIES = 25
-"""How often an instance is drawn for preconditions that may be any."""
 EXAMPLES = 3
 ROUNDS = 2
 """How often preconditions are added to a rule before it counts as refuted."""
@@ -139,7 +137,7 @@ def judge(rule: Rule, rounds: int = ROUNDS) -> Verdict:
             return Verdict(rule.name, "undecided", None, tuple(added), first or str(error))
         if not isinstance(found, Counterexample):
             return Verdict(rule.name, found.status, rule, tuple(added), first)
-        first = first or str(found)
+        first = first or str(simplest(found))
         if attempt == rounds:
             break
         lacking = [c for c in dict.fromkeys(_lacking(rule)) if c not in added] or _equal_sizes(rule)
@@ -182,7 +180,8 @@ def _equal_sizes(rule: Rule) -> list[str]:
     pairs = [(a, b) for a, b in pairwise(names) if ranks[a] == ranks[b]]
     alike = [f"dim({a}, {i}) == dim({b}, {i})" for a, b in pairs for i in range(int(ranks[a] or 0))]
     square = [f"dim({a}, 0) == dim({a}, 1)" for a in names if int(ranks[a] or 0) > 1]
-    wanted = next((found for found in (alike, square) if found and _holds_with(rule, found, PROBES)), [])
+    whole = [] if ranks else [f"shape({a}) == shape({b})" for a, b in combinations(sorted(_tensors(rule)), 2)]
+    wanted = next((found for found in (alike, square, whole) if found and _holds_with(rule, found, PROBES)), [])
     for condition in list(wanted):
         fewer = [c for c in wanted if c != condition]
         if _holds_with(rule, fewer):

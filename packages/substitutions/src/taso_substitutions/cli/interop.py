@@ -65,7 +65,7 @@ def report(verdicts: Sequence[Verdict]) -> None:
     for verdict in verdicts:
         if verdict.outcome in ("refuted", "undecided") or verdict.added:
             needs = f": holds if {' and '.join(verdict.added)}" if verdict.added else ""
-            console.print(f"{verdict.name}: {verdict.outcome}{needs}", highlight=False, markup=False)
+            console.print(f"{verdict.name}: {verdict.outcome}{needs}", highlight=False, markup=False, soft_wrap=True)
             if verdict.counterexample:
                 console.print(f"  {verdict.counterexample}", highlight=False, markup=False, soft_wrap=True)
     counts = Counter(f"{v.outcome}{' with a precondition added' if v.added else ''}" for v in verdicts)

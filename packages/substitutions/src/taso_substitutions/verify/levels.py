@@ -18,7 +18,7 @@ from taso_substitutions.verify.instance import Instance
 from taso_substitutions.verify.normal.factors import WorkExhaustedError
 from taso_substitutions.verify.prover import Proof, UnprovableError, prove
 from taso_substitutions.verify.sampling import sample_instances
-from taso_substitutions.verify.testing import Counterexample, Passed, Trial, check_rule
+from taso_substitutions.verify.testing import Counterexample, Passed, Trial, check_rule, simplest
 
 Status = Literal["proved", "bounded", "analytic", "tested"]
 EXAMPLES = 6
@@ -104,7 +104,7 @@ def assess(rule: Rule, *, instances: int = 24, draws: int = 2, seed: int = 0) ->
     """
     tested = check_rule(rule, instances=instances, draws=draws, seed=seed)
     if isinstance(tested, Counterexample):
-        return tested
+        return simplest(tested)
     samples = list(sample_instances(rule, instances, seed))
     plain = _covered(prove, rule, samples)
     general = plain is not None and not any(p.numbers for p in plain.proofs)

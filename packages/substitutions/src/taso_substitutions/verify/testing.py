@@ -9,6 +9,7 @@ side must be well-typed whenever the left one is, with the same types, and a rul
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,8 @@ from taso_substitutions.verify.values import (
 
 TOLERANCE = 1e-9
 """Largest error in float64, relative to the largest element or 1: rounding through some operators, no wrong term."""
+FEW_TRIES = 25
+"""How often an instance is drawn on average where it may well be that there is none."""
 FIELD_TRIES = 4
 """Draws of residues before giving up on one without a division by 0."""
 
@@ -130,6 +133,30 @@ def check_rule(
     return Passed(
         rule, method, MERSENNE_31, instances, tests, seed, max(errors), (min(ranks), max(ranks)), tuple(sizes)
     )
+
+
+def simplest(found: Counterexample, *, instances: int = 24, seed: int = 0) -> Counterexample:
+    """Return the counterexample with fewest elements that other instances give; they are tried in order of their size.
+
+    Args:
+        found: a counterexample.
+        instances: how many are sampled.
+        seed: of instances and values.
+    """
+    rng = np.random.default_rng([seed, 2])
+    others = sorted(sample_instances(found.rule, instances, seed, least=0, tries=FEW_TRIES), key=_elements)
+    for instance in others:
+        if _elements(instance) >= _elements(found.instance):
+            break
+        trial = Trial(found.rule, instance, rng)
+        fault = trial.fault() or trial.error(len(STYLES))
+        if isinstance(fault, Counterexample):
+            return fault
+    return found
+
+
+def _elements(instance: Instance) -> int:
+    return sum(prod(d for d in t.shape or () if isinstance(d, int)) for _, t in instance.leaves())
 
 
 class Trial:
