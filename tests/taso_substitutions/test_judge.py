@@ -97,3 +97,15 @@ def test_other_text_is_refused(text: str, tmp_path: Path) -> None:
     file.write_text(text)
     with pytest.raises(RuleError):
         read_tensat(file)
+
+
+def test_tensors_of_equal_shapes_are_a_precondition_where_ranks_are_open() -> None:
+    found = verdict("Concat(Add(x, y), Add(u, v), axis=0) => Add(Concat(x, u, axis=0), Concat(y, v, axis=0))")
+    assert found.outcome == "proved"
+    assert any(condition.startswith("shape(") for condition in found.added)
+
+
+def test_a_counterexample_is_small() -> None:
+    found = verdict("Relu(Add(x, y)) => Add(Relu(x), Relu(y))")
+    assert found.outcome == "refuted"
+    assert "x double[1]" in found.counterexample or "x float[1]" in found.counterexample

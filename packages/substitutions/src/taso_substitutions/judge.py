@@ -20,6 +20,8 @@ from taso_substitutions.verify.prover import UnprovableError, prove
 from taso_substitutions.verify.sampling import sample_instances
 from taso_substitutions.verify.testing import FEW_TRIES, Counterexample, check_rule, simplest
 
+FIRST = 4
+"""Instances that are tested before a proof is tried; a rule that isn't proved is tested with more."""
 INSTANCES = 8
 PROBES = 3
 """Instances that tell whether it may help to add preconditions."""
@@ -129,7 +131,7 @@ def judge(rule: Rule, rounds: int = ROUNDS) -> Verdict:
     first, added = "", []
     for attempt in range(rounds + 1):
         try:
-            found = check_rule(rule, instances=INSTANCES, draws=1)
+            found = check_rule(rule, instances=FIRST, draws=1)
             if not isinstance(found, Counterexample) and _is_proved(rule):
                 return Verdict(rule.name, "proved", rule, tuple(added), first)
             found = found if isinstance(found, Counterexample) else assess(rule, instances=MORE, draws=1)

@@ -35,6 +35,8 @@ LARGEST_SET = 8
 """Axes that meet each other, of which all subsets are tried as sizes of 1."""
 TRIES = 4
 """Draws of a call's attributes for given shapes."""
+COMBINED, LEAST_COMBINED = {0: 6, 1: 6, 2: 6, 3: 6, 4: 4}, 3
+"""Number of tensors -> rank up to which all combinations are tried; the sampler's examples go further."""
 MAPPED_RANK = 3
 """Rank up to which examples of rules of `MAPPING` operators are made; these treat all axes before as they do one."""
 MAPPING = frozenset(
@@ -152,7 +154,8 @@ def uniform(rule: Rule, size: int = SIZE) -> Iterator[Instance]:
     """
     calls = list(calls_in(rule.lhs))
     if not any(call.op in WINDOWS for call in calls):
-        highest = MAPPED_RANK if _maps(rule) else rank_limit(rule)
+        names = {a.name for call in calls for a in call.args if isinstance(a, Var | Rest)}
+        highest = min(rank_limit(rule), MAPPED_RANK if _maps(rule) else COMBINED.get(len(names), LEAST_COMBINED))
         bindings = Bindings(rule, facts_of(rule), Draw(np.random.default_rng(2)), "float")
         yield from _extended(bindings, calls, highest, size)
 
