@@ -55,9 +55,10 @@ class RightSide:
             return None
         self.numbers[call] = number
         instance = joins.fragment.instances[number]
-        own = np.stack(operands[: instance.arity], axis=1)
+        chosen, extra = instance.parted(operands)
+        own = np.stack(chosen, axis=1)
         fitting = np.ones(len(own), np.bool_)
-        for column, name in zip(operands[instance.arity :], instance.extra, strict=True):
+        for column, name in zip(extra, instance.extra, strict=True):
             fitting &= column == list(joins.fragment.inputs).index(name)
         keys = pack(number, np.sort(own, axis=1) if instance.swaps else own)
         rows, applications = joins.found(np.where(fitting, keys, -1))
@@ -78,6 +79,7 @@ class RightSide:
             return None
         for number, instance in enumerate(joins.fragment.instances):
             same = instance.key == call.op and instance.output == output
-            if same and joins.kinds.signature(number, tuple(kinds[: instance.arity])) is wanted:
+            fits = same and len(kinds) == instance.arity + len(instance.extra)
+            if fits and joins.kinds.signature(number, tuple(instance.parted(kinds)[0])) is wanted:
                 return number
         return None

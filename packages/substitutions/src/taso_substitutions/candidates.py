@@ -1,8 +1,9 @@
 """Candidates: two terms with one fingerprint, each an equality that a proof has still to decide.
 
-A class is all applications that compute one value; its representative, one of the smallest, stands for it wherever it
-is an operand. So an equality is one application against its class's representative, both over representatives: by
-congruence every other equality of the enumerated DAGs follows from these, and common subgraphs never differ.
+A class is all applications that compute one value; its representative, of the smallest one with fewest inputs, stands
+for it wherever it is an operand. So an equality is one application against its class's representative, both over
+representatives: by congruence every other equality of the enumerated DAGs follows from these, and common subgraphs
+never differ.
 
 Modulo renaming of inputs. A term is in order if inputs of one shape occur first in the order of their names. Renaming
 is an automorphism of the enumeration: if it takes the representative of a class to a term in order, it takes the class
@@ -73,10 +74,12 @@ class Classes:
 
     Attributes:
         representative: application that stands for a value; -1 for inputs and for values of other levels, (V,).
+        trivial: values of which no equalities are made: those whose elements are all the same, and those in each of
+            whose terms an input cancels, as y does in (y - x) - y, so that no rule can be made of two of them, (V,).
     """
 
     def __init__(self, fragment: Fragment, table: Table, trivial: NDArray[np.bool_]) -> None:
-        self.fragment, self.table, self.trivial = fragment, table, trivial
+        self.fragment, self.table = fragment, table
         values = len(trivial)
         self.inputs = len(fragment.inputs)
         self.representative = np.full(values, -1, np.int64)
@@ -87,6 +90,10 @@ class Classes:
         orders = Orders(fragment)
         order_of = np.zeros(values + 1, np.int64)  # last: no operand
         order_of[: self.inputs] = np.arange(self.inputs) + 1
+        self.ordered[: self.inputs] = orders.in_order(np.arange(self.inputs) + 1)
+        held = np.zeros(values + 1, np.int64)  # inputs of the representative, a bit for each
+        held[: self.inputs] = 1 << np.arange(self.inputs)
+        holds = np.zeros(len(table), np.int64)  # of each application
         swaps = np.array([instance.swaps for instance in fragment.instances])
         for size in range(1, int(table.size.max(initial=0)) + 1):
             rows = np.flatnonzero(table.size == size)
@@ -97,12 +104,29 @@ class Classes:
             self.swapped[rows] = better
             found = np.where(better, turned, found)
             fine = orders.in_order(found)
-            sort = np.lexsort((rows, ~fine, value))
+            holds[rows] = np.bitwise_or.reduce(held[table.operands[rows]], axis=1) | self._extra()[table.instance[rows]]
+            sort = np.lexsort((rows, ~fine, np.bitwise_count(holds[rows]), value))
             first = sort[np.append(True, value[sort][1:] != value[sort][:-1])]
             new = first[(self.representative[value[first]] < 0) & (value[first] >= self.inputs)]
             self.representative[value[new]] = rows[new]
             order_of[value[new]], self.ordered[value[new]] = found[new], fine[new]
-        self.ordered[: self.inputs] = orders.in_order(np.arange(self.inputs) + 1)
+            held[value[new]] = holds[rows[new]]
+        self.trivial = trivial | self._cancelling(holds)
+
+    def _extra(self) -> Ints:
+        """Return the inputs that are further operands of each operator instance, a bit for each."""
+        names = list(self.fragment.inputs)
+        return np.array([sum({1 << names.index(name) for name in i.extra}) for i in self.fragment.instances], np.int64)
+
+    def _cancelling(self, holds: Ints) -> NDArray[np.bool_]:
+        """Return the values that depend on fewer inputs than each of their terms holds, (V,)."""
+        value = self.table.value
+        common = np.full(len(self.representative), -1, np.int64)
+        np.bitwise_and.at(common, value, holds)
+        depends = np.zeros(len(common), np.bool_)
+        depends[value[holds == common[value]]] = True
+        depends[: self.inputs] = True
+        return ~depends
 
     @cached_property
     def is_pair(self) -> NDArray[np.bool_]:
@@ -151,7 +175,7 @@ class Terms:
         operands = [self.of_value(v) for v in self.table.operands[number, : instance.arity].tolist()]
         if self.classes.swapped[number]:
             operands.reverse()
-        call = Call(instance.key, (*operands, *map(Var, instance.extra)), self.attrs[index])
+        call = Call(instance.key, tuple(instance.arranged(operands, map(Var, instance.extra))), self.attrs[index])
         return Output(call, instance.output) if instance.output else call  # a bare call is its output 0
 
 

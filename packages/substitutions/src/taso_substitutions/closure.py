@@ -156,7 +156,8 @@ class Closure:
         actual = dict(self.attributes(number, row))
         instance = self.fragment.instances[number]
         kinds = self.kind[self.table.operands[row, : instance.arity]].tolist()
-        types = [self.kinds.types[k] for k in kinds] + [self.fragment.types()[name] for name in instance.extra]
+        inputs = self.fragment.types()
+        types = instance.arranged([self.kinds.types[k] for k in kinds], [inputs[name] for name in instance.extra])
         try:
             return dict(signature(instance.op, {name: actual[name] for name, _ in call.attrs}, types).attrs)
         except TypeInferenceError:

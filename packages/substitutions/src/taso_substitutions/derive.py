@@ -23,6 +23,8 @@ BATCH = 40
 """Equalities that are decided in one e-graph."""
 NODES, NODES_EACH = 40_000, 4_000
 """E-nodes, and those for each equality more, after which saturation ends: a work counter, the same on every machine."""
+GROWTH = 4
+"""Saturation ends too where an iteration that grows as the last one did would make more than so many times as many."""
 
 
 class Deriver:
@@ -56,12 +58,15 @@ class Deriver:
         program = "\n".join([names.datatype(), *sorted(self.rewrites), *swaps, *lets])
         graph = EGraph()
         graph.run_program(*graph.parse_program(program))
+        most, before = NODES + NODES_EACH * len(targets), 1
         for _ in range(iterations):
             *_, sizes = graph.run_program(*graph.parse_program("(run 1)\n(print-size)"))
             assert isinstance(sizes, PrintAllFunctionsSize)
             known = [done or _holds(graph, f"(check (= $l{i} $r{i}))") for i, done in enumerate(known)]
-            if all(known) or sum(size for _, size in sizes.sizes) > NODES + NODES_EACH * len(targets):
+            size = sum(size for _, size in sizes.sizes)
+            if all(known) or size > most or size * size > GROWTH * most * before:
                 break
+            before = size
         return known
 
 

@@ -30,7 +30,7 @@ class Evaluator:
     Attributes:
         kinds: the types of tensors that occur.
         kind: kind of each value, (V,).
-        trivial: whether a value's elements are all 0 or all 1, as those of x - x and x / x: such terms take no further
+        trivial: whether a value's elements are all the same, as those of x - x and x / x: such terms take no further
             part, (V,).
     """
 
@@ -106,8 +106,8 @@ class Evaluator:
         assert isinstance(type_, TensorType)
         arrays: Data = []
         for size, sizes in enumerate(self.fragment.sizes):
-            args = [self._read(kind, size, operands[:, i]) for i, kind in enumerate(taken)]
-            args += [self._read_input(name, size) for name in instance.extra]
+            chosen = [self._read(kind, size, operands[:, i]) for i, kind in enumerate(taken)]
+            args = instance.arranged(chosen, [self._read_input(name, size) for name in instance.extra])
             output = evaluate(sig.op, dict(sig.attrs), args, self._xp, sizes)[instance.output]
             arrays.append(np.broadcast_to(output.values, (*output.shape, len(operands))))
         return self.kinds.number(type_), arrays
@@ -171,8 +171,9 @@ class Evaluator:
 
 def _is_trivial(arrays: Data) -> NDArray[np.bool_]:
     flat = [a.reshape(-1, a.shape[-1]) for a in arrays]
-    first = flat[0][0]
-    return (first <= 1) & np.logical_and.reduce([(a == first).all(axis=0) for a in flat])
+    first, several = flat[0][0], max(map(len, flat)) > 1
+    alike = np.logical_and.reduce([(a == (a[0] if several else first)).all(axis=0) for a in flat])
+    return alike if several else alike & (first <= 1)
 
 
 def _ranks(kinds: Ints) -> Ints:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from taso_gym.errors import OptionError
 from taso_gym.ops import OPERATORS, Operator
@@ -18,6 +18,7 @@ ALONG_AXES = frozenset(
     {"MatMul", "Transpose", "Concat", "Softmax", "ReduceSum", "ReduceMean", "Reshape", "Slice", "Split"}
 )
 """Operators that aren't applied to what a reduction left, whose axis of size 1 makes many of them equal."""
+Item = TypeVar("Item")
 
 
 class Instance(NamedTuple):
@@ -28,9 +29,10 @@ class Instance(NamedTuple):
         arity: operands that are chosen, at most 3.
         attrs: attributes that aren't at their default; sizes may be letters.
         extra: names of the inputs that are its further operands.
+        places: where the chosen operands stand among all; first, if it is empty.
         output: which output is meant.
         alike: whether the operands have one shape, so that none is broadcast.
-        column: whether the second operand is the first's shape with one element along the last axis.
+        column: whether the second operand is the first's shape with one element along the last axis, which has more.
     """
 
     key: str
@@ -40,6 +42,7 @@ class Instance(NamedTuple):
     output: int = 0
     alike: bool = False
     column: bool = False
+    places: tuple[int, ...] = ()
 
     @property
     def op(self) -> Operator:
@@ -51,17 +54,34 @@ class Instance(NamedTuple):
         """Whether the order of the operands makes no difference."""
         return self.op.commutative and self.arity == 2
 
+    def arranged(self, chosen: Iterable[Item], extra: Iterable[Item]) -> list[Item]:
+        """Return all operands in the operator's order."""
+        first, second, places = iter(chosen), iter(extra), self.places or range(self.arity)
+        return [next(first if i in places else second) for i in range(self.arity + len(self.extra))]
+
+    def parted(self, operands: Sequence[Item]) -> tuple[list[Item], list[Item]]:
+        """Return the chosen operands and the further ones."""
+        places = self.places or range(self.arity)
+        return [operands[i] for i in places], [o for i, o in enumerate(operands) if i not in places]
+
     def takes(self, types: Sequence[TensorType]) -> bool:
-        """Whether operands make sense: a window slides over an image, whose sizes hold letters, and is a kernel."""
+        """Whether operands make sense: a window slides over an image, whose sizes hold letters, and is a kernel.
+
+        A convolution pads such that each element is the middle of a window: at the small sizes that tensors have here,
+        what is left without that is equal by accident.
+        """
         shapes = [t.shape or () for t in types]
         if self.alike and len(set(shapes)) > 1:
             return False
-        if self.column and (not shapes[0] or shapes[1] != (*shapes[0][:-1], 1)):
+        if self.key == "Unsqueeze" and len(shapes[0]) > 1:  # a vector over channels
+            return False
+        if self.column and (not shapes[0] or shapes[0][-1] == 1 or shapes[1] != (*shapes[0][:-1], 1)):
             return False
         if self.key in WINDOWED and not all(isinstance(d, Poly) for d in shapes[0][2:]):
             return False
         if self.key == "Conv":
-            return all(isinstance(d, int) for d in shapes[1][2:])
+            kernel, pads = shapes[1][2:], dict(self.attrs).get("pads", (0,) * (2 * len(shapes[1][2:])))
+            return all(isinstance(d, int) for d in kernel) and pads == tuple(int(str(d)) // 2 for d in kernel) * 2
         columns = any(1 in shape for shape in shapes[:1] + shapes[1:2] * (self.key == "MatMul"))
         return not (columns and self.key in ALONG_AXES) and (self.key != "MatMul" or min(map(len, shapes)) > 1)
 
@@ -145,10 +165,11 @@ def op(
     output: int = 0,
     alike: bool = False,
     column: bool = False,
+    places: Sequence[int] = (),
     **attrs: Any,
 ) -> Instance:
     """Return an operator instance."""
-    return Instance(key, arity, tuple(sorted(attrs.items())), tuple(extra), output, alike, column)
+    return Instance(key, arity, tuple(sorted(attrs.items())), tuple(extra), output, alike, column, tuple(places))
 
 
 def fragment(

@@ -8,6 +8,7 @@ symbol of its own. What the right side needs besides the left side's typing beco
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import combinations, product
 from typing import Any
@@ -15,8 +16,10 @@ from typing import Any
 from taso_gym.errors import TasoError
 from taso_gym.rules.conditions import Binding
 from taso_gym.rules.functions import Operand
+from taso_gym.rules.notation import parse_rules
 from taso_gym.rules.rule import Call, Output, Root, Rule, Term, Var
 from taso_gym.rules.ruleset import operators_of
+from taso_gym.tensor import Dim
 from taso_substitutions.terms import (
     Equality,
     attribute_variables,
@@ -30,8 +33,10 @@ from taso_substitutions.terms import (
 from taso_substitutions.verify.analytic import prove_analytic
 from taso_substitutions.verify.prover import Proof, UnprovableError, prove
 
-ANALYTIC = frozenset({"Exp", "Softmax", "LayerNormalization", "BatchNormalization"})
+ANALYTIC = frozenset({"Div", "Exp", "Softmax", "LayerNormalization", "BatchNormalization"})
 """Operators of which the fragments have equalities that are true of these functions, not of any."""
+AVERAGING = frozenset({"ReduceMean", "GlobalAveragePool"})
+"""Operators in which sizes are numbers: what they make equal may be so for equal sizes only."""
 SPLITS = 4
 """Most occurrences of a variable on each side for which all ways to tell them apart are tried."""
 
@@ -85,10 +90,13 @@ class Generaliser:
             return None
         if not set(attribute_variables(right)) <= set(attribute_variables(left)):
             return None
-        try:
-            return shown(equality.rule("candidate"), self.binding(equality))
-        except TasoError:
-            return None
+        rules = [equality.rule("candidate")]
+        if operators_of((left, right)) & AVERAGING:
+            rules.append(typed_rule(equality))
+        for rule in rules:
+            with suppress(TasoError):
+                return shown(rule, self.binding(equality))
+        return None
 
     def binding(self, equality: Equality) -> Binding:
         """Return what the variables stand for in the example that a proof starts from."""
@@ -144,6 +152,20 @@ def _parts(count: int, *, without_first: bool = False) -> list[tuple[int, ...]]:
     rest = range(1, count)
     sizes = range(1, count) if without_first else range(count - 1)
     return [begin + chosen for size in sizes for chosen in combinations(rest, size)]
+
+
+def typed_rule(equality: Equality) -> Rule:
+    """Return an equality as a rule for operands that are typed as it is: sizes that are one letter are equal."""
+    named = [(n, t.shape or ()) for n, t in equality.named().items()]
+    conditions = [f"rank({n}) == {len(shape)}" for n, shape in named]
+    first: dict[Dim, str] = {}
+    for name, shape in named:
+        for axis, dim in enumerate(shape):
+            place = f"dim({name}, {axis})"
+            other = str(dim) if isinstance(dim, int) else first.setdefault(dim, place)
+            conditions += [f"{place} == {other}"] * (place != other)
+    (rule,) = parse_rules(f"typed: {equality.body} if {' and '.join(conditions)}")
+    return rule
 
 
 def shown(rule: Rule, example: Binding) -> Proof:

@@ -56,7 +56,7 @@ class Joins:
         self.kind = evaluator.kind
         self.classes = classes
         table, value = self.table, self.table.value
-        self.roots = np.flatnonzero(classes.ordered[value] & ~evaluator.trivial[value])
+        self.roots = np.flatnonzero(classes.ordered[value] & ~classes.trivial[value])
         self._by_value: list[Ints] = []
         self._values: list[Ints] = []
         for number in range(len(self.fragment.instances)):
@@ -99,10 +99,11 @@ class Joins:
         step = replace(step, calls=(*step.calls, (call, number, rows)))
         operands = self.table.operands[rows]
         orders = permutations(range(2)) if instance.swaps else [tuple(range(instance.arity))]
+        chosen, extra = instance.parted(call.args)
         for order in orders:
-            pairs = [(arg, operands[:, place]) for arg, place in zip(call.args, order, strict=False)]
-            extra = zip(call.args[instance.arity :], instance.extra, strict=True)
-            pairs += [(arg, np.full(len(rows), self._names[name])) for arg, name in extra]
+            pairs = [(arg, operands[:, place]) for arg, place in zip(chosen, order, strict=True)]
+            fixed = zip(extra, instance.extra, strict=True)
+            pairs += [(arg, np.full(len(rows), self._names[name])) for arg, name in fixed]
             # Variables first: they leave fewer rows
             pairs.sort(key=lambda pair: not isinstance(pair[0], Var))
             yield from self._walk(step, [*pairs, *waiting])

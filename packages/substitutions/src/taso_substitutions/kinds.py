@@ -64,10 +64,11 @@ class Kinds:
         key = (number, kinds)
         if key not in self._signatures:
             instance = self.fragment.instances[number]
-            types = [self.types[k] for k in kinds] + [self._extra[name] for name in instance.extra]
+            chosen = [self.types[k] for k in kinds]
             self._signatures[key] = None
             with suppress(TypeInferenceError):
-                sig = signature(instance.op, dict(instance.attrs), types) if instance.takes(types) else None
+                types = instance.arranged(chosen, [self._extra[name] for name in instance.extra])
+                sig = signature(instance.op, dict(instance.attrs), types) if instance.takes(chosen) else None
                 same = instance.key in ("Reshape", "Slice") and sig is not None and sig.outputs[0] == types[0]
                 self._signatures[key] = sig if sig and not same and self._has_elements(sig.outputs) else None
         return self._signatures[key]

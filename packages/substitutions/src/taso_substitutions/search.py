@@ -16,14 +16,13 @@ from numpy.typing import NDArray
 from taso_gym.rules.notation import parse_rules
 from taso_gym.rules.rule import Rule
 from taso_gym.rules.unparse import unparse
-from taso_gym.tensor import Dim
 from taso_substitutions.candidates import Classes, Terms, candidates, size_attributes
 from taso_substitutions.closure import Closure, Edges
 from taso_substitutions.components import Web, joined
 from taso_substitutions.derive import BATCH, Deriver
 from taso_substitutions.enumerate import enumerate_fragment
 from taso_substitutions.fragment import Fragment
-from taso_substitutions.generalise import Generaliser
+from taso_substitutions.generalise import Generaliser, typed_rule
 from taso_substitutions.lift import lifted
 from taso_substitutions.statement import split_rule, state
 from taso_substitutions.terms import Equality, attribute_variables, call_of, canonical, variables
@@ -31,6 +30,8 @@ from taso_substitutions.terms import Equality, attribute_variables, call_of, can
 Ints = NDArray[np.int64]
 SMALL = 3
 """Operators up to which every equality is generalised, for the full set."""
+DIRECTLY = 2000
+"""Open equalities up to which those of most operators are derived one by one, rather than generalised first."""
 LOOKED_AT = 3000
 """Open equalities among which the next one to be stated is chosen."""
 
@@ -111,6 +112,7 @@ class Search:
         self.lemmas: dict[str, Equality] = {}
         self.exceptions: list[Equality] = []
         self._equalities: dict[int, Equality] = {}
+        self._tried: dict[int, int] = {}
 
     def run(self) -> Found:
         """Search all numbers of operators, one after the other."""
@@ -130,6 +132,12 @@ class Search:
     def _level(self, level: int) -> None:
         label, together = self.web.labels(self.web.ends, level), 1
         while len(waiting := self.web.open_rows(label, level)):
+            if level == self.ops and len(waiting) <= DIRECTLY:
+                direct = self._derived(self.web.rows[waiting])
+                if len(direct):
+                    self.web.give(direct)
+                    label = joined(label, direct)
+                    continue
             rows = self._first(self.web.rows[waiting], together)
             general = [self.generaliser.run(self.equality(row)) for row in rows]
             settled = self._settled({g.key: g for g in general if g}, self.web.rows[waiting])
@@ -143,6 +151,14 @@ class Search:
                     self.exceptions.append(self.equality(row))
                     self.web.give(node)
                     label = joined(label, node)
+
+    def _derived(self, rows: Ints) -> Ints:
+        """Return the edges of equalities that saturation derives as they are; nothing of more operators needs more."""
+        new = [row for row in rows.tolist() if self._tried.get(row) != len(self.statements)]
+        self._tried |= dict.fromkeys(new, len(self.statements))
+        done = self.deriver.derives([self.equality(row) for row in new])
+        found = np.array([row for row, known in zip(new, done, strict=True) if known], np.int64)
+        return np.stack([found, self.table.value[found] + len(self.table)], axis=1)
 
     def _first(self, rows: Ints, count: int) -> list[int]:
         """Return the applications of the smallest and most general of open equalities."""
@@ -160,7 +176,7 @@ class Search:
         derived = {key: g for key, g in general.items() if key in self.lemmas}
         for key, equality in derived.items():
             sides = [side for side in (equality, equality.flipped()) if call_of(side.left) and is_rule(side)]
-            self._add(key, [self.closure.edges(lemma_rule(side), rows) for side in sides])
+            self._add(key, [self.closure.edges(typed_rule(side), rows) for side in sides])
         if derived:
             return set(derived)
         for equality in general.values():
@@ -215,20 +231,6 @@ def is_rule(equality: Equality) -> bool:
     """Whether an equality can be read from left to right: nothing appears on the right from nowhere."""
     tensors = set(variables(equality.right)) <= set(variables(equality.left))
     return tensors and set(attribute_variables(equality.right)) <= set(attribute_variables(equality.left))
-
-
-def lemma_rule(equality: Equality) -> Rule:
-    """Return an equality as a rule for operands that are typed as it is."""
-    named = [(n, t.shape or ()) for n, t in equality.named().items()]
-    conditions = [f"rank({n}) == {len(shape)}" for n, shape in named]
-    first: dict[Dim, str] = {}
-    for name, shape in named:
-        for axis, dim in enumerate(shape):
-            place = f"dim({name}, {axis})"
-            other = str(dim) if isinstance(dim, int) else first.setdefault(dim, place)
-            conditions += [f"{place} == {other}"] * (place != other)
-    (rule,) = parse_rules(f"lemma: {equality.body} if {' and '.join(conditions)}")
-    return rule
 
 
 def search(fragment: Fragment, ops: int) -> Found:

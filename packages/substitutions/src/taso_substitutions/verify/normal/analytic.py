@@ -12,9 +12,11 @@ from fractions import Fraction
 from functools import reduce as fold
 
 from taso_substitutions.verify.normal.canonical import POWER
+from taso_substitutions.verify.normal.division import cancelled, divisors
 from taso_substitutions.verify.normal.extremes import NAME_OF, extreme
 from taso_substitutions.verify.normal.factors import Factor, Term
 from taso_substitutions.verify.normal.index_module import IndexModule
+from taso_substitutions.verify.normal.index_tensor import IndexTensor, Position
 from taso_substitutions.verify.normal.patterns import (
     common_factors,
     is_bend,
@@ -53,6 +55,7 @@ AXIOMS: Mapping[str, str] = {
     "piecewise": "functions of one number that are linear between the same ends are equal",
     "scale": "max(c a, 0) = c max(a, 0) for c >= 0",
     "case": "max(a, 0) is a where a >= 0, and 0 where a <= 0",
+    "divisor": "a / a = 1 for a divisor a of the left side, where that is defined, and for a sum of exponentials",
 }
 """Name -> statement of every axiom."""
 
@@ -85,6 +88,7 @@ class AnalyticModule(IndexModule):
         super().__init__(sizes)
         self.nonnegative, self.at_most_one, self.cases = nonnegative, at_most_one, cases or {}
         self.asked: set[str] = set()
+        self.divisors: set[str] = set()
         sizes.number, sizes.inverse = self.number, self.inverted
 
     def number(self, value: float | int | Fraction) -> Polynomial:
@@ -150,6 +154,17 @@ class AnalyticModule(IndexModule):
         self._use("logistic")
         part, rest = share
         return ONE + -inverse(constant(part) + rest).scale(part)
+
+    def pair(self, left: IndexTensor, right: IndexTensor, position: Position) -> tuple[Polynomial, Polynomial]:
+        """Return an element of both sides, without divisions that cancel where the sides differ with them."""
+        a, b = super().pair(left, right, position)
+        if a == b:
+            return a, b
+        self.divisors.update(divisors(a))
+        short = cancelled(a, self.divisors), cancelled(b, self.divisors)
+        if short != (a, b):
+            self._use("divisor")
+        return short
 
     def raised(self, base: Polynomial, exponent: Polynomial) -> Polynomial:
         """Return an element to the power of another one; quarters are roots."""

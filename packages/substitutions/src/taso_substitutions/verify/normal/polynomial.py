@@ -191,8 +191,8 @@ def inverse(p: Polynomial) -> Polynomial:
 
 
 def _inverse_of(factor: Factor) -> Polynomial:
-    if factor[0] == "n":
-        return atom(("1/n", factor[1]))
+    if factor[0] in ("n", "1/n"):
+        return atom(("1/n" if factor[0] == "n" else "n", factor[1]))
     if factor[:2] == ("f", "sqrt") and (factor[2][0].constant or 0) > 0:
         return atom(factor).scale(1 / factor[2][0].constant)
     return factor[2][0] if factor[:2] == ("f", "inv") else atom(("f", "inv", (atom(factor),)))
