@@ -108,4 +108,4 @@ def test_tensors_of_equal_shapes_are_a_precondition_where_ranks_are_open() -> No
 def test_a_counterexample_is_small() -> None:
     found = verdict("Relu(Add(x, y)) => Add(Relu(x), Relu(y))")
     assert found.outcome == "refuted"
-    assert "x double[1]" in found.counterexample or "x float[1]" in found.counterexample
+    assert "y double[1]" in found.counterexample
