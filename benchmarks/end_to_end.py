@@ -74,10 +74,13 @@ def optimised(network: Network, batch: int, settings: argparse.Namespace) -> tup
 
 
 def summary_of(said: str) -> dict[str, Any]:
-    """Return the headline of what `taso-gym optimize` printed, and how often it applied which rule."""
-    headline = next((line for line in said.splitlines() if " weighed in " in line), "")
+    """Return the headline of what `taso-gym optimize` printed, how equal the files are, and which rules it applied."""
+    found = {
+        name: next((line for line in said.splitlines() if mark in line), "")
+        for name, mark in {"headline": " weighed in ", "equal": "equal: "}.items()
+    }
     rows = re.findall(r"^│ (\S+) +│ +(\d+) │", said, re.MULTILINE)
-    return {"headline": headline, "rules": {name: int(count) for name, count in rows}}
+    return {**found, "rules": {name: int(count) for name, count in rows}}
 
 
 def others(network: Network, batch: int, settings: argparse.Namespace) -> tuple[dict[str, Any], dict[str, str]]:
