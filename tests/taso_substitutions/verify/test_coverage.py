@@ -1,15 +1,19 @@
 """Kinds of instances of a rule: all ranks, and all sizes of 1 where axes meet, are proved."""
 
+from itertools import islice
+
+import numpy as np
 import pytest
 
 from taso_gym.rules.notation import parse_rules
 from taso_gym.rules.rule import Rule
+from taso_gym.rules.ruleset import RuleSet
 from taso_substitutions.verify.coverage import Coverage, cover, uniform
 from taso_substitutions.verify.instance import Instance
 from taso_substitutions.verify.levels import assess
 from taso_substitutions.verify.prover import UnprovableError, prove
 from taso_substitutions.verify.sampling import sample_instances
-from taso_substitutions.verify.testing import Counterexample, Passed, check_rule
+from taso_substitutions.verify.testing import Counterexample, Passed, Trial, check_rule
 
 
 def rule_of(text: str) -> Rule:
@@ -70,3 +74,10 @@ def test_what_is_proved_of_a_wrong_right_side_for_high_ranks_is_nothing() -> Non
     wide = rule_of("Mul(x, y) => Transpose(Mul(y, Transpose(x, perm=[0, 1, 3, 2])), perm=[0, 1, 3, 2]) "
                    "if rank(y) == 0 and rank(x) >= 4")  # fmt: skip
     assert isinstance(assess(wide), Counterexample)
+
+
+@pytest.mark.parametrize("rule", RuleSet.load("basis", numerics="fast"), ids=lambda rule: rule.name)
+def test_generated_rules_have_a_right_side_of_the_same_types_at_every_rank(rule: Rule) -> None:
+    for instance in islice(uniform(rule), 40):
+        fault = Trial(rule, instance, np.random.default_rng(0)).type_fault()
+        assert fault is None, str(fault)

@@ -187,3 +187,14 @@ def test_only_sizes_without_an_index_form_become_numbers() -> None:
     rule = rules[rules.index("conv-winograd-two")]
     proofs = [prove(rule, i.binding()) for i in sample_instances(rule, 3, 0)]
     assert {fact[:3] for p in proofs for fact in p.fixed} == {"x.2", "x.3"}
+
+
+@pytest.mark.parametrize("op", ["Relu", "Sign", "Softmax"])
+def test_only_functions_that_keep_0_pass_through_padding(op: str) -> None:
+    attrs = ", axis=0" if op == "Softmax" else ""
+    text = f"{op}(Pad(x, pads=[0, 1, 0, 1]){attrs}) => Pad({op}(x{attrs}), pads=[0, 1, 0, 1])"
+    if op == "Relu":
+        assert shown(text, x=(2, 3)).complete
+    else:
+        with pytest.raises(UnprovableError):
+            shown(text, x=(2, 3))

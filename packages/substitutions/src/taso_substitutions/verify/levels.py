@@ -109,7 +109,8 @@ def assess(rule: Rule, *, instances: int = 24, draws: int = 2, seed: int = 0) ->
     plain = _covered(prove, rule, samples)
     general = plain is not None and not any(p.numbers for p in plain.proofs)
     least = _small_model(plain.proofs) if plain else 0
-    bounded = _bounded(rule, _small(rule, samples, least)[: 1 if plain else BOUNDED], least)
+    small = _small(rule, samples, least, fewest=plain is not None and not general)
+    bounded = _bounded(rule, small[: 1 if plain else BOUNDED], least)
     if isinstance(bounded, Counterexample):
         return bounded
     found = plain or _covered(prove_analytic, rule, samples)
@@ -146,10 +147,11 @@ def _bounded(rule: Rule, instances: Sequence[Instance], least: int) -> Bounded |
     return Bounded(proofs[0].solver, shapes, sum(p.elements for p in proofs), 0 < least <= min(sizes, default=least))
 
 
-def _small(rule: Rule, samples: Sequence[Instance], least: int) -> list[Instance]:
+def _small(rule: Rule, samples: Sequence[Instance], least: int, fewest: bool) -> list[Instance]:
     """Order instances for z3: those not too large whose sizes are at least the small-model bound first.
 
-    Where there is a bound, instances all of whose sizes are the bound are among them.
+    Where there is a bound, instances all of whose sizes are the bound are among them. Instances with fewer sizes of 1
+    come first, unless the ``fewest`` elements are asked for.
     """
     at_bound = list(uniform(rule, max(least, 2))) if least else []
 
@@ -157,7 +159,7 @@ def _small(rule: Rule, samples: Sequence[Instance], least: int) -> list[Instance
         shapes = [[d for d in t.shape or () if isinstance(d, int)] for _, t in instance.leaves()]
         elements = sum(map(prod, shapes))
         small = any(d < least for shape in shapes for d in shape)
-        ones = sum(shape.count(1) for shape in shapes)
+        ones = 0 if fewest else sum(shape.count(1) for shape in shapes)
         return (elements > TOO_LARGE, [] in shapes, small, elements > LARGEST, ones, elements)
 
     return sorted([*samples, *at_bound], key=key)

@@ -10,8 +10,16 @@ import math
 from collections.abc import Iterable, Sequence
 from functools import reduce
 
-from taso_substitutions.verify.normal.factors import Factor, implies, is_guard, simplify_guards, sorted_arguments
-from taso_substitutions.verify.normal.polynomial import ONE, Polynomial, atom, number, opaque
+from taso_substitutions.verify.normal.canonical import canonical
+from taso_substitutions.verify.normal.factors import (
+    Factor,
+    implies,
+    is_guard,
+    simplify_guards,
+    sorted_arguments,
+    variables,
+)
+from taso_substitutions.verify.normal.polynomial import ONE, ZERO, Polynomial, atom, collect, number, opaque
 
 Option = tuple[tuple[Factor, ...], Polynomial]
 """(guards, value)."""
@@ -27,7 +35,25 @@ def extreme(name: str, arguments: Sequence[Polynomial]) -> Polynomial:
     found = sorted_arguments(name, tuple(option(name, guards, value) for guards, value in options))
     if not found:
         return NEUTRAL[name]
+    if ZERO in found and (guards := _common_guards(p for p in found if p != ZERO)):
+        inner = extreme(name, [_without(p, guards) for p in found])
+        return reduce(lambda p, g: p * atom(g), guards, ONE) * inner
     return found[0] if len(found) == 1 else opaque(name, *found)
+
+
+def _common_guards(elements: Iterable[Polynomial]) -> list[Factor]:
+    """Return the guards that all terms have, outside sums: the extreme of 0 and these is 0 where they don't hold."""
+    common: list[Factor] | None = None
+    for term in (t for p in elements for t in p.terms.values()):
+        bound = {name for name, _ in term.bound}
+        own = [f for f in term.factors if is_guard(f) and not bound & set(variables(f))]
+        common = own if common is None else [g for g in common if g in own]
+    return common or []
+
+
+def _without(p: Polynomial, guards: Sequence[Factor]) -> Polynomial:
+    terms = p.terms.values()
+    return collect(canonical(t.coefficient, t.bound, tuple(f for f in t.factors if f not in guards)) for t in terms)
 
 
 def option(name: str, guards: Iterable[Factor], value: Polynomial) -> Polynomial:
