@@ -12,6 +12,7 @@ import taso_agents
 from taso_agents.dream import DreamResult, DreamTrainSettings, train_in_dream
 from taso_agents.dream_run import Round
 from taso_agents.fit import FitSettings
+from taso_agents.graph_model import GraphSettings
 from taso_agents.world_model import WorldModelSettings
 from taso_gym.errors import CheckpointError
 
@@ -54,16 +55,18 @@ class KilledError(Exception):
     """Stands for the end of the process."""
 
 
-def test_a_killed_run_goes_on_to_the_same_result(result: DreamResult, tmp_path: Path) -> None:
+@pytest.mark.parametrize("settings", [SMALL, replace(SMALL, model=GraphSettings())], ids=["mdn", "graph"])
+def test_a_killed_run_goes_on_to_the_same_result(settings: DreamTrainSettings, tmp_path: Path) -> None:
     """Killed after the first round, as at any time in the second: the file is written between rounds."""
+    result = train_in_dream(SQUEEZENET, settings, max_steps=10)
 
     def die(_round: Round) -> None:
         raise KilledError
 
     with pytest.raises(KilledError):
-        train_in_dream(SQUEEZENET, SMALL, run_file=tmp_path / "run.pt", on_round=die, max_steps=10)
+        train_in_dream(SQUEEZENET, settings, run_file=tmp_path / "run.pt", on_round=die, max_steps=10)
     rounds: list[Round] = []
-    again = train_in_dream(SQUEEZENET, SMALL, run_file=tmp_path / "run.pt", on_round=rounds.append, max_steps=10)
+    again = train_in_dream(SQUEEZENET, settings, run_file=tmp_path / "run.pt", on_round=rounds.append, max_steps=10)
     assert rounds == result.rounds[1:] and again.rounds == result.rounds
     assert again.run.fits == result.run.fits and again.best == result.best
     for found, expected in ((again.policy, result.policy), (again.model, result.model)):

@@ -56,6 +56,20 @@ def load(path: str | Path, kind: str) -> dict[str, Any]:
     return data
 
 
+def load_run(path: str | Path, kind: str, taso: Mapping[str, Any]) -> dict[str, Any]:
+    """Read the file of a run to go on with, which must belong to the same as this one.
+
+    Raises:
+        CheckpointError: the file is damaged, or of another run.
+    """
+    data = load(path, kind)
+    for key, expected in taso.items():
+        if data["taso"].get(key) != expected:
+            found = data["taso"].get(key)
+            raise CheckpointError(f"{path}: expected a run with {key} {expected!r}, found one with {found!r}")
+    return data
+
+
 def save_policy(path: str | Path, policy: CandidatePolicy, taso: Mapping[str, Any]) -> None:
     """Write a policy together with what it belongs to; ``taso["rules"]`` is its rule set's digest."""
     assert "rules" in taso

@@ -20,7 +20,8 @@ from taso_agents.candidates import Observation
 from taso_agents.categorical import Categoricals, mixed_with_uniform, symexp, two_hot
 from taso_agents.encoder import box
 from taso_agents.mdn import LatentDistribution
-from taso_agents.world_model import Memory, Prediction, WorldModel
+from taso_agents.model_base import Memory
+from taso_agents.world_model import Prediction, WorldModel
 
 
 @dataclass(frozen=True)

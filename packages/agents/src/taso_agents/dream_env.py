@@ -15,9 +15,10 @@ from stable_baselines3.common.policies import BasePolicy
 from torch import Tensor
 
 from taso_agents.latent import latent_observation, latent_space
+from taso_agents.model_base import Memory
 from taso_agents.starts import Starts
 from taso_agents.training_env import Arrays
-from taso_agents.world_model import Memory, WorldModel, load_world_model
+from taso_agents.world_model import WorldModel, load_world_model
 from taso_gym.errors import CheckpointError
 
 

@@ -83,12 +83,7 @@ class DreamRun:
         Raises:
             CheckpointError: it is damaged, or belongs to another run.
         """
-        data = checkpoint.load(path, "dream run")
-        for key, expected in taso.items():
-            if data["taso"].get(key) != expected:
-                raise CheckpointError(
-                    f"{path}: expected a run with {key} {expected!r}, found one with {data['taso'].get(key)!r}"
-                )
+        data = checkpoint.load_run(path, "dream run", taso)
         try:
             self.model.load_state_dict(data["weights"])
             self.policy = data["policy"]

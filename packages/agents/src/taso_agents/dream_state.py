@@ -10,7 +10,7 @@ from typing import NamedTuple
 from taso_agents.dream_graph import Address, Nodes, addresses_of, match_at
 from taso_agents.dream_patch import apply_patch
 from taso_agents.lessons import Lessons, keys_of
-from taso_agents.recall import choose
+from taso_agents.recall import choose, ranked
 from taso_agents.seen_graph import Spot, anchor_of
 
 
@@ -107,7 +107,7 @@ class Imagination:
         if cell is None:
             return None
         first = choose(cell, temperature, rng)
-        for patch in (first, *sorted(cell.keys() - {first}, key=cell.__getitem__, reverse=True)):
+        for patch in (first, *(other for other in ranked(cell) if other != first)):
             moved = apply_patch(state.nodes, chosen.nodes, patch, state.next_id)
             if moved is not None:
                 return moved

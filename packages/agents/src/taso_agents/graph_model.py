@@ -8,27 +8,24 @@ policy sees of it is a token for each candidate.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 import torch
 from gymnasium import spaces
-from torch import Tensor, nn
+from torch import Tensor
 
-from taso_agents import checkpoint
 from taso_agents.candidates import Observation, magnitude
 from taso_agents.data import Dataset
 from taso_agents.encoder import box
 from taso_agents.graph_memory import NUMBER_SCALE, GraphMemory
 from taso_agents.lesson_file import read_lessons, write_lessons
 from taso_agents.lessons import Lessons
+from taso_agents.model_base import Memory, Memoryless
 from taso_agents.seen_graph import Kinds
 from taso_agents.token_rewards import check_rewards
 
-Memory = tuple[Tensor, Tensor]
 POLICY_WIDTH = 32
 """Units of the controller, which looks at hundreds of tokens."""
 
@@ -77,7 +74,7 @@ class GraphPrediction:
         return torch.tensor([10.0 if count == 0 else -10.0 for count in left]).view(self.numbers.shape)
 
 
-class GraphWorldModel(nn.Module):
+class GraphWorldModel(Memoryless):
     """Predicts the environment step by step as rewrites of a remembered graph; what `WorldModel` offers, it offers.
 
     Args:
@@ -87,7 +84,6 @@ class GraphWorldModel(nn.Module):
     """
 
     kind: ClassVar[str] = "graph"
-    has_memory: ClassVar[bool] = False
     has_gradients: ClassVar[bool] = False
     Settings: ClassVar[Any] = GraphSettings
     reward_scale: Tensor
@@ -197,17 +193,6 @@ class GraphWorldModel(nn.Module):
         """Return the numbers of locations (B, N) that a controller is offered: those that there are tokens for."""
         ends = counts.cumsum(1).clamp(max=self.settings.tokens)
         return ends.diff(dim=1, prepend=ends.new_zeros(len(ends), 1))
-
-    def initial_memory(self, size: int) -> Memory:
-        """Return the memory (B, 1) at any time."""
-        zeros = torch.zeros(size, 1)
-        return zeros, zeros
-
-    def save(self, path: str | Path, taso: Mapping[str, Any], **parts: Any) -> None:
-        """Write the model, as `WorldModel.save` does."""
-        assert {"rules", "sizes"} <= taso.keys()
-        own = {"world_model": self.kind, "settings": asdict(self.settings), "weights": self.state_dict()}
-        checkpoint.save(path, "world model", taso, **own, **parts)
 
     def get_extra_state(self) -> Tensor:
         """Return all that was learned, and the graph that episodes begin with, as bytes."""

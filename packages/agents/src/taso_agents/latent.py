@@ -11,9 +11,10 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 from torch import Tensor
 
+from taso_agents.model_base import Memory
 from taso_agents.policy_search import as_batch
 from taso_agents.training_env import Arrays, with_ids
-from taso_agents.world_model import Memory, WorldModel
+from taso_agents.world_model import WorldModel
 
 
 def latent_space(model: WorldModel) -> spaces.Dict:

@@ -72,9 +72,14 @@ class Recall:
                 yield group, keys, outcome, count
 
 
+def ranked(cell: Cell) -> list[Any]:
+    """Return outcomes by how often they were met, the most frequent first; in an order that no history changes."""
+    return sorted(cell, key=lambda outcome: (-cell[outcome], outcome)) if len(cell) > 1 else list(cell)
+
+
 def choose(cell: Cell, temperature: float, rng: random.Random) -> Any:
-    """Draw an outcome with τ dividing the logarithms of its counts; 0 takes the most frequent, the first of equals."""
+    """Draw an outcome with τ dividing the logarithms of its counts; 0 takes the most frequent."""
+    outcomes = ranked(cell)
     if len(cell) == 1 or temperature == 0:
-        return max(cell, key=cell.__getitem__)
-    weights = [count ** (1 / temperature) for count in cell.values()]
-    return rng.choices(list(cell), weights)[0]
+        return outcomes[0]
+    return rng.choices(outcomes, [cell[outcome] ** (1 / temperature) for outcome in outcomes])[0]

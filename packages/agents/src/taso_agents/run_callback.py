@@ -145,12 +145,7 @@ class RunCallback(BaseCallback):
         Raises:
             CheckpointError: the file is damaged, or belongs to another run.
         """
-        data = checkpoint.load(path, "run")
-        for key, expected in self.taso.items():
-            if data["taso"].get(key) != expected:
-                raise CheckpointError(
-                    f"{path}: expected a run with {key} {expected!r}, found one with {data['taso'].get(key)!r}"
-                )
+        data = checkpoint.load_run(path, "run", self.taso)
         model, policy = self.model, self.model.policy
         try:
             policy.load_state_dict(data["weights"])

@@ -8,9 +8,7 @@ all candidates, so a step of data teaches what happens to each of them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -19,15 +17,13 @@ from gymnasium import spaces
 from torch import Tensor, nn
 from torch.nn import functional
 
-from taso_agents import checkpoint
 from taso_agents.candidates import CandidateEmbedding, Candidates, Observation, magnitude
 from taso_agents.data import Dataset
 from taso_agents.encoder import GraphEncoder, box
+from taso_agents.model_base import Memory, Memoryless
 from taso_agents.token_rewards import bins_of, check_rewards
 from taso_agents.token_transition import Step, TokenTransition
 from taso_agents.tokens import Edits, TokenLayout, lay_out
-
-Memory = tuple[Tensor, Tensor]
 
 
 @dataclass(frozen=True)
@@ -80,7 +76,7 @@ class TokenPrediction(NamedTuple):
     end: Tensor
 
 
-class TokenWorldModel(nn.Module):
+class TokenWorldModel(Memoryless):
     """Predicts the environment step by step as edits of tokens; what `WorldModel` offers, it offers.
 
     Args:
@@ -90,7 +86,6 @@ class TokenWorldModel(nn.Module):
     """
 
     kind: ClassVar[str] = "tokens"
-    has_memory: ClassVar[bool] = False
     has_gradients: ClassVar[bool] = True
     Settings: ClassVar[Any] = TokenSettings
     reward_scale: Tensor
@@ -260,17 +255,6 @@ class TokenWorldModel(nn.Module):
         found = torch.zeros_like(counts)
         found[:, self.seen] = self.fitting(counts)
         return found
-
-    def initial_memory(self, size: int) -> Memory:
-        """Return the memory (B, 1) at any time."""
-        zeros = torch.zeros(size, 1)
-        return zeros, zeros
-
-    def save(self, path: str | Path, taso: Mapping[str, Any], **parts: Any) -> None:
-        """Write the model, as `WorldModel.save` does."""
-        assert {"rules", "sizes"} <= taso.keys()
-        own = {"world_model": self.kind, "settings": asdict(self.settings), "weights": self.state_dict()}
-        checkpoint.save(path, "world model", taso, **own, **parts)
 
 
 def all_candidates(observation: Observation) -> Candidates:

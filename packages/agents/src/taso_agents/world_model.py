@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
@@ -23,11 +23,9 @@ from taso_agents.candidates import Observation
 from taso_agents.data import Dataset
 from taso_agents.encoder import GraphEncoder, box
 from taso_agents.mdn import LatentDistribution, MixtureHead
+from taso_agents.model_base import Memory, SavedModel
 from taso_agents.training_env import layout_of, spaces_of
 from taso_gym.errors import CheckpointError
-
-Memory = tuple[Tensor, Tensor]
-"""Hidden state (B, H) and cell state of the recurrent network; a network without cells has a cell state (B, 0)."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +73,7 @@ class Prediction(NamedTuple):
     reward_logits: Tensor | None = None
 
 
-class WorldModel(nn.Module):
+class WorldModel(SavedModel):
     """Predicts the environment step by step in latent space.
 
     Args:
@@ -264,15 +262,6 @@ class WorldModel(nn.Module):
         """Return the next latents (..., Z), drawn, and the most probable next numbers of locations (..., N)."""
         following = self.next_counts(prediction, counts)
         return self.sample_latent(prediction, temperature, generator), following
-
-    def save(self, path: str | Path, taso: Mapping[str, Any], **parts: Any) -> None:
-        """Write the model; ``taso`` holds the rule set's digest and `sizes_of` the environment.
-
-        ``parts`` are more tensors and plain data to go with it.
-        """
-        assert {"rules", "sizes"} <= taso.keys()
-        own = {"world_model": self.kind, "settings": asdict(self.settings), "weights": self.state_dict()}
-        checkpoint.save(path, "world model", taso, **own, **parts)
 
 
 def load_world_model(path: str | Path) -> tuple[WorldModel, dict[str, Any]]:
