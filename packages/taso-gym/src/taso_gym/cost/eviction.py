@@ -1,8 +1,9 @@
 """Memory that isn't in the cache: that of an operator whose model needs more of it than the cache holds.
 
 Between two runs of such a model everything else passes through the cache, so that each operator reads its weights from
-memory, and writes results that don't fit into the inner caches there: half of the time of a product with few columns,
-and two thirds of that of a transposition. What it reads besides has just been made by its neighbours.
+memory: half of the time of a product with few columns. Results that don't fit into the inner caches are written to
+memory that has been used lately or not, as the runtime gives it out; that is two thirds of the time of a transposition.
+What an operator reads besides has just been made by its neighbours.
 """
 
 from __future__ import annotations
@@ -38,14 +39,15 @@ class Eviction:
         """Take twice the memory that the cache holds."""
         self._others = np.ones(cache_bytes() // 2, np.float32)
 
-    def __call__(self, read: Iterable[Any], written: Iterable[Any]) -> None:
+    def __call__(self, read: Iterable[Any], written: Iterable[Any], large: bool) -> None:
         """Read as much as the cache holds twice, and then the values (of onnxruntime) that are to be in it.
 
         Args:
             read: values that are read next.
-            written: memory that is written next: what is large stays out.
+            written: memory that is written next.
+            large: whether what is written and large is to be in it, too.
         """
         self._others.max(initial=0)
-        for value in (*read, *(value for value in written if prod(value.shape()) < LARGE)):
+        for value in (*read, *(value for value in written if large or prod(value.shape()) < LARGE)):
             if value.data_type() in COPYABLE:
                 value.numpy()

@@ -129,7 +129,7 @@ class OnnxRuntimeCost(RegionalCost):
         Raises:
             CostError: the cache can't be used.
         """
-        name = f"region of opset {self._opset}{' from memory' if self._cold else ''} {describe(region, self._dims)}"
+        name = f"region of opset {self._opset}{' amid others' if self._cold else ''} {describe(region, self._dims)}"
         known = self._recall(name)
         if known is None:
             if self._progress:
@@ -169,7 +169,7 @@ class OnnxRuntimeCost(RegionalCost):
     def _measure_node(self, node: Executed) -> str:
         """Return the key of an executed node, whose time is known then."""
         cold = self._cold and max(len(node.model), node.input_bytes) > HEAVY
-        key = f"{'from memory ' if cold else ''}{node.key}"
+        key = f"{'amid others ' if cold else ''}{node.key}"
         if key not in self._times:
             known = self._recall(f"node {key}")
             if known is None:

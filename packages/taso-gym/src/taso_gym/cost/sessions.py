@@ -150,11 +150,13 @@ class Runtime:
         runs: list[int] = []
         while len(runs) < MIN_RUNS or (len(runs) < MAX_RUNS and sum(runs) < ENOUGH_NS):
             if evict:
-                evict(feeds.values(), written)
+                evict(feeds.values(), written, large=len(runs) % 2 == 0)
                 twin()  # brings back the code
             start = clock()
             written = run()
             runs.append(clock() - start)
+        if cpu and evict:  # large results stay in the cache or not, as the memory that they get has been used lately
+            return Timing(int((median(runs[::2]) + median(runs[1::2])) * 500))
         if cpu:
             return Timing(int(median(runs) * 1000))
         summary = min if self.provider == "cpu" else median
