@@ -88,7 +88,7 @@ def right_run(
     path = options.out / f"dream_{options.world_model}_{seed}_{temperature}.pt"
     model.save(path, taso, starts=list(starts), controller=controller.policy.state_dict())
     dreams = DreamVectorEnv(model, starts, options.dreams, DreamSettings(temperature, options.max_steps))
-    dreamt = play_dreams(controller.policy, dreams, seed)
+    dreamt = play_dreams(lambda seen: np.asarray(controller.policy.predict(seen)[0]), dreams, seed)
     seen = LatentObservation(env, model)
     played = [
         play_policy(controller.policy, seen, deterministic=False, seed=1000 * seed + i) for i in range(options.episodes)

@@ -170,16 +170,21 @@ def gap(
     files: Annotated[list[Path], typer.Argument(help="World models of one network, written by dream; one a seed.")],
     steps: Annotated[int, typer.Option(help="Real steps of each actor.", min=1)] = 300,
     seed: Annotated[int, typer.Option(help="Seed of these episodes.")] = 1,
+    episodes: Annotated[int, typer.Option(help="Real episodes of each policy whose scores are compared.", min=0)] = 4,
     plot: Annotated[Path | None, typer.Option(help="PNG file for the curves.")] = None,
 ) -> None:
     """Play new real episodes and dream them with the same actions; say how far apart they are."""
     check_folders(plot)
     from taso_agents.gap_report import report, table_of
+    from taso_agents.gap_scores import scores, table_of_scores
     from taso_agents.run_state import torch_threads
 
     with console.status("playing and dreaming"), torch_threads(1):
         found = report([str(path) for path in files], steps, seed)
+        compared = [scores(str(path), episodes, seed) for path in files] if episodes else []
     console.print(table_of(found))
+    if compared:
+        console.print(table_of_scores(compared))
     if plot:
         from taso_agents.plots import plot_gap
 

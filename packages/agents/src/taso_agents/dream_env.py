@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import gymnasium as gym
@@ -11,7 +12,6 @@ from gymnasium import spaces
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
-from stable_baselines3.common.policies import BasePolicy
 from torch import Tensor
 
 from taso_agents.latent import latent_observation, latent_space
@@ -202,13 +202,19 @@ class DreamEnv(gym.Env[Arrays, NDArray[np.int64]]):
         return shown, float(reward[0]), bool(terminated[0]), bool(truncated[0]), invalid
 
 
-def play_dreams(policy: BasePolicy, dreams: DreamVectorEnv, seed: int) -> NDArray[np.float64]:
-    """Play the first episode of every dream, with chance; return their sums of rewards (B,) in %."""
+def play_dreams(act: Callable[[Arrays], NDArray[np.int64]], dreams: DreamVectorEnv, seed: int) -> NDArray[np.float64]:
+    """Play the first episode of every dream; return their sums of rewards (B,) in %.
+
+    Args:
+        act: chooses actions (B, 2) for a batch of observations.
+        dreams: where.
+        seed: of the dreams and of torch's random stream.
+    """
     torch.manual_seed(seed)
     observation, _ = dreams.reset(seed=seed)
     returns, over = np.zeros(dreams.num_envs), np.zeros(dreams.num_envs, np.bool_)
     while not over.all():
-        observation, reward, terminated, truncated, _ = dreams.step(policy.predict(observation)[0])  # pyright: ignore[reportArgumentType]
+        observation, reward, terminated, truncated, _ = dreams.step(act(observation))
         returns += reward * ~over
         over |= terminated | truncated
     return returns
