@@ -87,4 +87,5 @@ def test_rule_without_one_of_its_conditions_is_caught(name: str, condition: str)
     rule = RULES[RULES.index(name)]
     kept = tuple(c for c in rule.conditions if unparse_expr(c) != condition)
     assert len(kept) == len(rule.conditions) - 1
-    assert isinstance(check_rule(replace(rule, conditions=kept), instances=60, draws=1), Counterexample)
+    found = (check_rule(replace(rule, conditions=kept), instances=100, draws=1, seed=seed) for seed in range(12))
+    assert any(isinstance(one, Counterexample) for one in found)

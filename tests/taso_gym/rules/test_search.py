@@ -17,6 +17,8 @@ SAME = (
     "r: Relu(Concat(x, *xs, axis=1)), Neg(Concat(x, *xs, axis=0)) => "
     "Concat(Relu(x), Relu(Concat(*xs, axis=1)), axis=1), Neg(Concat(x, *xs, axis=0))"
 )
+EARLIER = "Slice(x, starts=[0], ends=[s[0]], axes=[a])"
+LATER = "Slice(x, starts=[s[0]], ends=[s[0] + s[1]], axes=[a])"
 FOUND = [
     # IN, USE, CLOSED
     ("r: Relu(Neg(x)) => x", "Relu(Neg(x))", 1),
@@ -54,10 +56,10 @@ FOUND = [
     ("r: Concat(*xs, Relu(y), axis=a) => Concat(*xs, y, axis=a)", "Concat(x, y, Relu(x), axis=0)", 1),
     ("r: Concat(*xs, Relu(y), axis=a) => Concat(*xs, y, axis=a)", "Concat(x, Relu(x), y, axis=0)", 0),
     # one of several outputs
-    ("r: Split(x, axis=a, split=s)[1] => x", "Split(x, axis=0, split=[0, 3])[1]", 1),
-    ("r: Split(x, axis=a, split=s)[1] => x", "*Split(x, axis=0, split=[0, 3])", 0),
-    ("r: Relu(Split(x, axis=a, split=s)[0]) => x", "Relu(Split(x, axis=0, split=[3, 0])[0])", 1),
-    ("r: Relu(Split(x, axis=a, split=s)[0]) => x", "Relu(Split(x, axis=0, split=[3, 0])[1])", 0),
+    (f"r: Split(x, axis=a, split=s)[1] => {LATER}", "Split(x, axis=0, split=[1, 2])[1]", 1),
+    (f"r: Split(x, axis=a, split=s)[1] => {LATER}", "*Split(x, axis=0, split=[1, 2])", 0),
+    (f"r: Relu(Split(x, axis=a, split=s)[0]) => {EARLIER}", "Relu(Split(x, axis=0, split=[2, 1])[0])", 1),
+    (f"r: Relu(Split(x, axis=a, split=s)[0]) => {EARLIER}", "Relu(Split(x, axis=0, split=[2, 1])[1])", 0),
     # absent operands
     ("r: Conv(x, w) => Conv(x, w, pads=[0, 0])", "Conv(u, w, b)", 0),
     ("r: Conv(x, w, b) => Conv(x, Neg(w), b)", "Conv(u, w, b)", 1),
