@@ -30,6 +30,7 @@ class Instance(NamedTuple):
         attrs: attributes that aren't at their default; sizes may be letters.
         extra: names of the inputs that are its further operands.
         places: where the chosen operands stand among all; first, if it is empty.
+        shape: of the first operand that it is applied to, in letters and numbers, ? for any; of any, if it is empty.
         output: which output is meant.
         alike: whether the operands have one shape, so that none is broadcast.
         column: whether the second operand is the first's shape with one element along the last axis, which has more.
@@ -43,6 +44,7 @@ class Instance(NamedTuple):
     alike: bool = False
     column: bool = False
     places: tuple[int, ...] = ()
+    shape: str = ""
 
     @property
     def op(self) -> Operator:
@@ -73,7 +75,10 @@ class Instance(NamedTuple):
         shapes = [t.shape or () for t in types]
         if self.alike and len(set(shapes)) > 1:
             return False
-        if self.key == "Unsqueeze" and len(shapes[0]) > 1:  # a vector over channels
+        fits = len(self.shape) == len(shapes[0]) and all(
+            a in ("?", str(b)) for a, b in zip(self.shape, shapes[0], strict=True)
+        )
+        if self.shape and not fits:
             return False
         if self.column and (not shapes[0] or shapes[0][-1] == 1 or shapes[1] != (*shapes[0][:-1], 1)):
             return False
@@ -166,10 +171,11 @@ def op(
     alike: bool = False,
     column: bool = False,
     places: Sequence[int] = (),
+    of: str = "",
     **attrs: Any,
 ) -> Instance:
     """Return an operator instance."""
-    return Instance(key, arity, tuple(sorted(attrs.items())), tuple(extra), output, alike, column, tuple(places))
+    return Instance(key, arity, tuple(sorted(attrs.items())), tuple(extra), output, alike, column, tuple(places), of)
 
 
 def fragment(

@@ -143,7 +143,10 @@ def equal_shapes(equality: Equality, proof: Proof) -> list[str]:
         left, _, right = fact.partition(" = ")
         if ATOM.match(left) and ATOM.match(right) and root(left) != root(right):
             group[root(left)] = root(right)
-    axes = {n: tuple(root(f"{n}.{i}") for i in range(len(t.shape or ()))) for n, t in equality.named().items()}
+    axes = {
+        n: tuple(str(d) if isinstance(d, int) else root(f"{n}.{i}") for i, d in enumerate(t.shape or ()))
+        for n, t in equality.named().items()
+    }
     first: dict[tuple[str, ...], str] = {}
     return [f"shape({first[a]}) == shape({n})" for n, a in axes.items() if a and first.setdefault(a, n) != n]
 
