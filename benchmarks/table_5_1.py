@@ -123,20 +123,23 @@ def draw(options: argparse.Namespace, rows: list[dict[str, Any]]) -> None:
     """Draw the sweep, the losses of the world models (Figure 5.5) and the returns of dreams in training (5.6)."""
     figure = Figure(figsize=(12, 3.6), layout="constrained")
     sweep, losses, returns = figure.subplots(1, 3)
+    temperatures = sorted({row["temperature"] for row in rows})
     for name in ("dream", "real"):
-        points = [
-            (t, np.mean([r[name] for r in rows if r["temperature"] == t]))
-            for t in sorted({r["temperature"] for r in rows})
-        ]
-        sweep.plot(*zip(*points, strict=True), marker="o", label=name)
-    sweep.set(title="saved by temperature (Table 5.1)", xlabel="τ", ylabel="%")
+        scores = [[row[name] for row in rows if row["temperature"] == t] for t in temperatures]
+        sweep.errorbar(temperatures, list(map(np.mean, scores)), list(map(np.std, scores)), marker="o", label=name)
+    sweep.set(title="saved by temperature (Table 5.1), deviation of seeds", xlabel="τ", ylabel="%")
+    sweep.set_ylim(min(0.0, sweep.get_ylim()[0]))
     sweep.legend(fontsize="small")
     for path in sorted(options.out.glob(f"world_model_{options.world_model}_*.pt")):
         _, data = load_world_model(path)
         totals = [np.mean([v for v in part.values() if v > 0]) for *_, part in data["losses"]]
         if totals:
             losses.plot(totals, marker=".", label=path.stem.rpartition("_")[2])
-    losses.set(title="losses of the world model by seed (5.5)", xlabel="epoch", yscale="log")
+    if losses.lines:
+        losses.set(title="losses of the world model by seed (5.5)", xlabel="epoch", yscale="log")
+    else:
+        losses.set_axis_off()
+        losses.text(0.5, 0.5, "this kind has no losses", ha="center")
     for row in rows:
         scores = np.array([mean for _, mean in row["curve"]])
         returns.plot([steps for steps, _ in row["curve"]], scores, marker=".", color="C0", alpha=0.4)
