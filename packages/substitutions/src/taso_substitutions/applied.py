@@ -39,7 +39,8 @@ class RightSide:
         if isinstance(term, Var):
             return self.values[term.name][self.rows] + len(joins.table)
         call, output = call_of(term), term.index if isinstance(term, Output) else 0
-        assert call is not None
+        if call is None:  # a constant, of which the fragment has none
+            return None
         operands: list[Ints] = []
         for arg in call.args:
             before = self.rows
