@@ -75,7 +75,9 @@ def covers(folder: Path) -> None:
     search = Search(chosen_fragments("taso", (4, 4, 4, 4))[0], 3)
     found = search.run()
     took = time.process_time() - begin
-    print(f"\ncovers: cpu_s {took:.0f}, {len(found.statements)} statements, {len(found.exceptions)} exceptions")
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    said = f"{len(found.statements)} statements, {len(found.exceptions)} exceptions"
+    print(f"\ncovers: cpu_s {took:.0f}, peak_mib {peak:.0f}, {said}", flush=True)
     for file in sorted(folder.glob("*.pb")):
         verdicts = [judge_taso(TasoWork(r, i, file.name)) for i, r in enumerate(read_file(file))]
         true = [v.rule for v in verdicts if v.rule is not None]
