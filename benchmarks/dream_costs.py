@@ -2,9 +2,9 @@
 
     python benchmarks/dream_costs.py [networks] [--seeds 1] --out costs.jsonl
 
-For each network and seed: dream training (`taso_agents.dream`); greedy search; TASO's search with so many candidates
-weighed; and PPO on the real environment, if it is given steps. A cost is that of the cheapest graph that was come
-across, by the environment's cost model. What is in the file is left out, so a killed run goes on.
+For each network and seed: dream training (`taso_agents.dreams.train`); greedy search; TASO's search with so many
+candidates weighed; and PPO on the real environment, if it is given steps. A cost is that of the cheapest graph that
+was come across, by the environment's cost model. What is in the file is left out, so a killed run goes on.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from taso_agents.dream import DreamTrainSettings, train_in_dream
-from taso_agents.ppo import train
-from taso_agents.run_state import torch_threads
-from taso_agents.settings import PPOSettings
+from taso_agents.dreams.train import DreamTrainSettings, train_in_dream
 from taso_agents.stats import iqm_estimate
-from taso_agents.training_env import make_env, state_of
+from taso_agents.training.ppo import train
+from taso_agents.training.run_state import torch_threads
+from taso_agents.training.settings import PPOSettings
+from taso_agents.training.training_env import make_env, state_of
 from taso_gym.atomic import write_text
 from taso_gym.registration import env_id
 from taso_gym.search import Budget, run

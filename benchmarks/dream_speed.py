@@ -18,9 +18,9 @@ from rich.console import Console
 from rich.table import Table
 
 import taso_agents  # noqa: F401 - registers the dreams
-from taso_agents.latent import LatentObservation
-from taso_agents.training_env import make_env
-from taso_agents.world_model import load_world_model
+from taso_agents.dreams.latent import LatentObservation
+from taso_agents.training.training_env import make_env
+from taso_agents.world_models.mdn_rnn import load_world_model
 
 
 def drawn(counts: np.ndarray, rng: np.random.Generator) -> list[int]:

@@ -3,8 +3,8 @@
     python benchmarks/planning.py [network] [--seeds 0 1 2 3 4] [--steps 240] [--plot FILE] [--folder FOLDER]
 
 A true step is one rewrite applied, in an episode or inside a plan: the simulator is a black box that says what a step
-leads to and what it saves. All plan by the same beam search from the present state (`taso_agents.planning`), carry out
-part of the plan and plan again, in episodes from the start graph:
+leads to and what it saves. All plan by the same beam search from the present state (`taso_agents.dreams.planning`),
+carry out part of the plan and plan again, in episodes from the start graph:
 
 * true WxB: a beam of W branches and B actions from each, all of them true steps;
 * mdn, discrete: a wide beam in a world model. The first steps are random episodes; the model is fitted to all episodes
@@ -28,12 +28,12 @@ import gymnasium as gym
 import numpy as np
 import torch
 
-from taso_agents.collect import Actor, collect, empty_dataset, play_record, random_actor
-from taso_agents.fit import FitSettings, fit
-from taso_agents.planning import BeamSettings, LearnedSimulator, Planner, TrueSimulator, true_planner
+from taso_agents.data.collect import Actor, collect, empty_dataset, play_record, random_actor
+from taso_agents.dreams.planning import BeamSettings, LearnedSimulator, Planner, TrueSimulator, true_planner
 from taso_agents.stats import iqm_estimate
-from taso_agents.training_env import make_env, state_of
+from taso_agents.training.training_env import make_env, state_of
 from taso_agents.world_models import world_model
+from taso_agents.world_models.fit import FitSettings, fit
 from taso_gym.registration import env_id
 from taso_gym.search import Budget, run
 

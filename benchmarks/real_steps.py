@@ -19,12 +19,12 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from taso_agents.dream import DreamTrainSettings, train_in_dream
-from taso_agents.ppo import train
-from taso_agents.run_callback import Point
-from taso_agents.run_state import torch_threads
-from taso_agents.settings import PPOSettings
+from taso_agents.dreams.train import DreamTrainSettings, train_in_dream
 from taso_agents.stats import iqm_estimate
+from taso_agents.training.ppo import train
+from taso_agents.training.run_callback import Point
+from taso_agents.training.run_state import torch_threads
+from taso_agents.training.settings import PPOSettings
 from taso_gym.atomic import write_text
 
 

@@ -27,19 +27,19 @@ from rich.table import Table
 from support.published import fitted_as_published, published_run
 
 from taso_agents.cli import of_kind
-from taso_agents.collect import empty_dataset
-from taso_agents.dream import DreamTrainSettings, build_model, gather
-from taso_agents.dream import dream as train_controller
-from taso_agents.dream_env import DreamSettings, DreamVectorEnv, play_dreams
-from taso_agents.dream_run import DreamRun
-from taso_agents.evaluate import play_policy
-from taso_agents.fit import fit
-from taso_agents.latent import LatentObservation
-from taso_agents.plots import write
-from taso_agents.starts import Starts, starts_of
+from taso_agents.data.collect import empty_dataset
+from taso_agents.data.starts import Starts, starts_of
+from taso_agents.dreams.env import DreamSettings, DreamVectorEnv, play_dreams
+from taso_agents.dreams.latent import LatentObservation
+from taso_agents.dreams.plots import write
+from taso_agents.dreams.run import DreamRun
+from taso_agents.dreams.train import DreamTrainSettings, build_model, gather
+from taso_agents.dreams.train import dream as train_controller
 from taso_agents.stats import iqm_estimate
-from taso_agents.training_env import describe, make_env
-from taso_agents.world_model import load_world_model
+from taso_agents.training.evaluate import play_policy
+from taso_agents.training.training_env import describe, make_env
+from taso_agents.world_models.fit import fit
+from taso_agents.world_models.mdn_rnn import load_world_model
 from taso_gym.atomic import write_text
 
 TEMPERATURES = (0.1, 0.5, 0.75, 1.0, 1.2, 1.5, 1.75, 2.0, 2.5, 3.0)

@@ -3,8 +3,9 @@
     python benchmarks/world_models.py [network] [--kinds graph tokens mdn] [--steps 1200] [--seeds 5] [--passes 20 40]
 
 For each seed: real episodes of noisy greed and of chance, half each, every kind fitted to them with its default sizes,
-then compared with a third as many fresh steps (`taso_agents.gap`). Printed are the interquartile means over seeds with
-95 % bootstrap intervals; times are CPU times of this process at one thread. Errors are in % of the start graph's cost.
+then compared with a third as many fresh steps (`taso_agents.dreams.gap`). Printed are interquartile means over seeds
+with 95 % bootstrap intervals; times are CPU times of this process at one thread. Errors are in % of the start graph's
+cost.
 """
 
 import argparse
@@ -16,14 +17,14 @@ import gymnasium as gym
 import numpy as np
 import torch
 
-from taso_agents.collect import collect, empty_dataset, greedy_actor, random_actor
-from taso_agents.data import Dataset
-from taso_agents.dream import DreamTrainSettings, build_model
-from taso_agents.fit import FitSettings, fit
-from taso_agents.gap import horizons, one_step
+from taso_agents.data.collect import collect, empty_dataset, greedy_actor, random_actor
+from taso_agents.data.episodes import Dataset
+from taso_agents.dreams.gap import horizons, one_step
+from taso_agents.dreams.train import DreamTrainSettings, build_model
 from taso_agents.stats import iqm_estimate
-from taso_agents.training_env import make_env
+from taso_agents.training.training_env import make_env
 from taso_agents.world_models import world_model
+from taso_agents.world_models.fit import FitSettings, fit
 from taso_gym.registration import env_id
 
 MAX_STEPS = 40

@@ -11,7 +11,7 @@ from stable_baselines3.common.evaluation import evaluate_policy
 from stable_baselines3.common.monitor import Monitor
 
 import taso_gym
-from taso_agents.policies import AutoregressivePolicy
+from taso_agents.policies.pointer import AutoregressivePolicy
 
 gym.register_envs(taso_gym)
 

@@ -19,8 +19,8 @@ from torchrl.objectives import ClipPPOLoss
 from torchrl.objectives.value import GAE
 
 import taso_gym
-from taso_agents.checkpoint import build_policy
-from taso_agents.policies import CandidatePolicy
+from taso_agents.policies.pointer import CandidatePolicy
+from taso_agents.training.checkpoint import build_policy
 from taso_gym.wrappers import CandidateAction
 
 gym.register_envs(taso_gym)

@@ -1,6 +1,6 @@
 """Small graphs for tests of dreamt ones."""
 
-from taso_agents.dream_graph import DreamNode, Nodes, with_codes
+from taso_agents.world_models.graph.dream_graph import DreamNode, Nodes, with_codes
 
 
 def graph(labels: dict[int, int], edges: list[tuple[int, int]]) -> Nodes:

@@ -26,15 +26,15 @@ from numpy.typing import NDArray
 from stable_baselines3 import PPO
 from stable_baselines3.common.vec_env import DummyVecEnv
 
-from taso_agents.collect import collect, empty_dataset, random_actor
-from taso_agents.data import Dataset
-from taso_agents.dream_env import imagine
-from taso_agents.fit import FitSettings, fit
-from taso_agents.latent import LatentObservation, latent_observation, latent_space
-from taso_agents.latent_policy import LatentPolicy
-from taso_agents.policy_search import as_batch
-from taso_agents.training_env import make_env
-from taso_agents.world_model import WorldModel
+from taso_agents.data.collect import collect, empty_dataset, random_actor
+from taso_agents.data.episodes import Dataset
+from taso_agents.dreams.env import imagine
+from taso_agents.dreams.latent import LatentObservation, latent_observation, latent_space
+from taso_agents.policies.latent_policy import LatentPolicy
+from taso_agents.policies.policy_search import as_batch
+from taso_agents.training.training_env import make_env
+from taso_agents.world_models.fit import FitSettings, fit
+from taso_agents.world_models.mdn_rnn import WorldModel
 
 PADDED = 64
 """Steps that episodes are padded to; 256 in the published code."""

@@ -21,8 +21,8 @@ def _register_dreams() -> None:
         if name not in gym.registry:
             registry.register(
                 name,
-                "taso_agents.dream_env:load_dream",
-                vector_entry_point="taso_agents.dream_env:load_dreams",
+                "taso_agents.dreams.env:load_dream",
+                vector_entry_point="taso_agents.dreams.env:load_dreams",
                 kwargs=arguments,
             )
 

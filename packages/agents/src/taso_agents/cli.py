@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 import typer
 from rich.table import Table
 
-from taso_agents.settings import PPOSettings
+from taso_agents.training.settings import PPOSettings
 from taso_gym.console import console, run_app
 from taso_gym.errors import OptionError
 
 if TYPE_CHECKING:
-    from taso_agents.dream import DreamTrainSettings
-    from taso_agents.evaluate import Evaluation
+    from taso_agents.dreams.train import DreamTrainSettings
+    from taso_agents.training.evaluate import Evaluation
 
 app = typer.Typer(
     help="Train and evaluate agents that optimise ONNX graphs.",
@@ -40,8 +40,8 @@ def train(
     """Train a policy with PPO; Ctrl-C ends it and keeps what is best so far."""
     check_folders(out, onnx, run_file)
     settings = PPOSettings(steps=steps, policy=policy, seed=seed)
-    from taso_agents.display import training_bar
-    from taso_agents.ppo import train as train_policy
+    from taso_agents.training.display import training_bar
+    from taso_agents.training.ppo import train as train_policy
     from taso_gym import onnx_io
 
     with training_bar(console, steps) as reports:
@@ -75,9 +75,9 @@ def collect(
     import numpy as np
     import torch
 
-    from taso_agents.collect import actor_named, empty_dataset
-    from taso_agents.collect import collect as collect_episodes
-    from taso_agents.training_env import make_env
+    from taso_agents.data.collect import actor_named, empty_dataset
+    from taso_agents.data.collect import collect as collect_episodes
+    from taso_agents.training.training_env import make_env
 
     torch.manual_seed(seed)
     env = make_env(model, max_steps=max_steps)
@@ -87,7 +87,7 @@ def collect(
         collect_episodes(env, actor_named(name, env, epsilon), steps, rng, dataset)
     dataset.save(out)
     if minari:
-        from taso_agents.minari_data import write_minari
+        from taso_agents.data.minari_data import write_minari
 
         write_minari(dataset, model, minari, max_steps=max_steps)
     depths = dataset.depth_histogram()
@@ -118,9 +118,9 @@ def dream(
 ) -> None:
     """Learn a world model, train a controller in its dreams and play it for real."""
     check_folders(out, run_file, plot)
-    from taso_agents.dream import DreamTrainSettings, train_in_dream
-    from taso_agents.dream_run import Round
-    from taso_agents.run_state import torch_threads
+    from taso_agents.dreams.run import Round
+    from taso_agents.dreams.train import DreamTrainSettings, train_in_dream
+    from taso_agents.training.run_state import torch_threads
 
     settings = DreamTrainSettings(
         rounds=rounds, steps=steps, dream_steps=dream_steps, temperature=temperature, branch=branch or None, seed=seed
@@ -141,7 +141,7 @@ def dream(
         )
     result.save(out)
     if plot:
-        from taso_agents.plots import plot_run
+        from taso_agents.dreams.plots import plot_run
 
         plot_run(result.run, plot)
     console.print(f"{out}: world model and controller")
@@ -153,8 +153,8 @@ def of_kind(settings: DreamTrainSettings, kind: str, separate_reward: bool) -> D
     Raises:
         OptionError: there is no such kind, or it has no reward network of its own.
     """
-    from taso_agents.fit import FitSettings
     from taso_agents.world_models import world_model
+    from taso_agents.world_models.fit import FitSettings
 
     chosen = world_model(kind).Settings()
     if separate_reward:
@@ -175,9 +175,9 @@ def gap(
 ) -> None:
     """Play new real episodes and dream them with the same actions; say how far apart they are."""
     check_folders(plot)
-    from taso_agents.gap_report import report, table_of
-    from taso_agents.gap_scores import scores, table_of_scores
-    from taso_agents.run_state import torch_threads
+    from taso_agents.dreams.gap_report import report, table_of
+    from taso_agents.dreams.gap_scores import scores, table_of_scores
+    from taso_agents.training.run_state import torch_threads
 
     with console.status("playing and dreaming"), torch_threads(1):
         found = report([str(path) for path in files], steps, seed)
@@ -186,7 +186,7 @@ def gap(
     if compared:
         console.print(table_of_scores(compared))
     if plot:
-        from taso_agents.plots import plot_gap
+        from taso_agents.dreams.plots import plot_gap
 
         plot_gap(found, plot)
 
@@ -213,9 +213,9 @@ def evaluate(
     """Play policies on a network; compare with searches that may weigh as many candidates."""
     from gymnasium import spaces
 
-    from taso_agents import checkpoint
-    from taso_agents.evaluate import evaluate as evaluate_policies
-    from taso_agents.training_env import make_env, state_of
+    from taso_agents.training import checkpoint
+    from taso_agents.training.evaluate import evaluate as evaluate_policies
+    from taso_agents.training.training_env import make_env, state_of
     from taso_gym.search import Budget, run
 
     taso = checkpoint.load(policies[0], "policy")["taso"]

@@ -29,7 +29,7 @@ SEARCHES = {
     "beam": "taso_gym.search.beam:Beam",
     "random": "taso_gym.search.walk:RandomWalk",
     "ranked": "taso_gym.search.ranked:Ranked",
-    "policy": "taso_agents.policy_search:PolicySearch",
+    "policy": "taso_agents.policies.policy_search:PolicySearch",
 }
 """Name -> class; ``name:PATH`` hands the class a ``path`` (``policy:CHECKPOINT``)."""
 

@@ -1,0 +1,1 @@
+"""Episodes: collecting, keeping, reading and writing them."""

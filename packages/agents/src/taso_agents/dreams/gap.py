@@ -1,0 +1,178 @@
+"""How far dreams are from reality: the same real actions, imagined from real states, against what really happened."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike
+from torch import Tensor
+
+from taso_agents.data.episodes import Dataset
+from taso_agents.dreams.env import imagine
+from taso_agents.world_models.fit import Sequences, encode_all, pad_episodes
+from taso_agents.world_models.mdn_rnn import WorldModel
+
+MIN_SCORE_PERCENT = 1.0
+"""Scores below it count as this much, so that the relative gap of an episode that gained nothing is defined."""
+
+
+class Horizon(NamedTuple):
+    """Dreams of k steps from every real state that has so many after it, NO-OP left out.
+
+    Attributes:
+        steps: k, or the mean length of whole episodes.
+        dreams: how many.
+        reward_error: mean |dreamt - real| of the sum of rewards, in % of the start graph's cost.
+        persistence_error: the same if every reward were 0.
+        mean_error: the same if every reward were the mean.
+        gap: mean of |dreamt - real| / max(|real|, 1 %).
+        precision, recall, f1: of the substitutions that are legal after k steps.
+        illegal: part of the dreamt locations that are illegal in reality.
+    """
+
+    steps: float
+    dreams: int
+    reward_error: float
+    persistence_error: float
+    mean_error: float
+    gap: float
+    precision: float
+    recall: float
+    f1: float
+    illegal: float
+
+
+class OneStep(NamedTuple):
+    """Predictions of single steps with the real memory.
+
+    Attributes:
+        reward_mae: in % of the start graph's cost.
+        sign_accuracy: of rewards that aren't 0.
+        retrieval: how often the true successor is the nearest to the predicted latent among 100.
+        end_auc: area under the curve of the prediction that nothing is left; nan without both cases.
+    """
+
+    reward_mae: float
+    sign_accuracy: float
+    retrieval: float
+    end_auc: float
+
+
+def auc(scores: ArrayLike, positive: ArrayLike) -> float:
+    """Return the probability that a positive case scores higher than a negative one, ties counting half."""
+    s, p = np.asarray(scores, np.float64), np.asarray(positive, bool)
+    if p.all() or not p.any():
+        return float("nan")
+    higher = (s[p][:, None] > s[~p]).mean()
+    return float(higher + 0.5 * (s[p][:, None] == s[~p]).mean())
+
+
+@torch.no_grad()
+def one_step(model: WorldModel, dataset: Dataset, seed: int = 0) -> OneStep:
+    """Compare predictions of single steps with a dataset that the model wasn't fitted to."""
+    batch, latents = pad_episodes(dataset.episodes, model.xfers), encode_all(model, dataset)
+    latent = latents[batch.graph]
+    prediction, *_ = model(latent[:, :-1], batch.counts[:, :-1], batch.xfer, batch.location)
+    valid, reward = batch.valid, batch.reward[batch.valid]
+    predicted = (prediction.reward * model.reward_scale)[valid]
+    moving = reward.abs() > 1e-6
+    expected = model.follow(prediction, batch.counts[:, :-1], 0.0)[0][valid]
+    rng = np.random.default_rng(seed)
+    others = torch.from_numpy(rng.integers(len(latents), size=(len(expected), 99)))
+    own = (expected - latent[:, 1:][valid]).norm(dim=-1)
+    nearest = (expected[:, None] - latents[others]).norm(dim=-1).min(1).values
+    same = (latents[others] == latent[:, 1:][valid][:, None]).all(-1).any(1)
+    return OneStep(
+        float((predicted - reward).abs().mean()),
+        float((predicted.sign() == reward.sign())[moving].float().mean()),
+        float(((own < nearest) | (same & (own <= nearest))).float().mean()),
+        auc(prediction.end[valid].numpy(), batch.end[valid].numpy()),
+    )
+
+
+def horizons(
+    model: WorldModel, dataset: Dataset, steps: tuple[int, ...] = (1, 5, 10), temperature: float = 0.0, seed: int = 0
+) -> list[Horizon]:
+    """Dream along real episodes for so many steps from everywhere, and last from their start to their end."""
+    batch, latents = pad_episodes(dataset.episodes, model.xfers), encode_all(model, dataset)
+    starts = everywhere(model, batch, latents)
+    generator = torch.Generator().manual_seed(seed)
+    lengths = batch.valid.sum(1)
+    found: list[Horizon] = []
+    for k in (*steps, 0):
+        first = starts.step == 0
+        left = lengths[starts.episode] - starts.step
+        chosen = starts.take(((left >= k) if k else first).nonzero()[:, 0])
+        found.append(_dream_along(model, batch, chosen, k, temperature, generator))
+    return found
+
+
+class Moments(NamedTuple):
+    """Where dreams begin: the episode, its step, and what the model knows there."""
+
+    episode: Tensor
+    step: Tensor
+    latent: Tensor
+    counts: Tensor
+    hidden: Tensor
+    cell: Tensor
+
+    def take(self, rows: Tensor) -> Moments:
+        """Return these rows."""
+        return Moments(*(part[rows] for part in self))
+
+
+def everywhere(model: WorldModel, batch: Sequences, latents: Tensor) -> Moments:
+    """Return every state of real episodes that an action was taken in, with the memory of the real way to it."""
+    B, T = batch.xfer.shape
+    memory = model.initial_memory(B)
+    kept: list[Moments] = []
+    for t in range(T):
+        latent, counts = latents[batch.graph[:, t]], batch.counts[:, t]
+        state = Moments(torch.arange(B), torch.full((B,), t), latent, counts, memory[0], memory[1])
+        kept.append(state.take(batch.valid[:, t].nonzero()[:, 0]))
+        with torch.no_grad():
+            action = batch.xfer[:, t : t + 1], batch.location[:, t : t + 1]
+            _, _, memory = model(latent[:, None], counts[:, None], *action, memory)
+    return Moments(*(torch.cat(parts) for parts in zip(*kept, strict=True)))
+
+
+def _dream_along(
+    model: WorldModel, batch: Sequences, starts: Moments, k: int, temperature: float, generator: torch.Generator
+) -> Horizon:
+    """Dream k steps, or all that are left if k is 0, with the actions that were really taken."""
+    length = batch.valid.sum(1)[starts.episode] - starts.step
+    length = length.clamp(max=k) if k else length
+    dreamt, real = torch.zeros(len(length)), torch.zeros(len(length))
+    latent, counts, hidden, cell = (part.clone() for part in starts[2:])
+    for i in range(int(length.max()) if len(length) else 0):
+        rows = (length > i).nonzero()[:, 0]
+        episode, t = starts.episode[rows], starts.step[rows] + i
+        actions = torch.stack([batch.xfer[episode, t], batch.location[episode, t]], 1)
+        memory = hidden[rows], cell[rows]
+        step = imagine(model, latent[rows], counts[rows], memory, actions, temperature, generator)
+        latent[rows], counts[rows], (hidden[rows], cell[rows]) = step.latent, step.counts, step.memory
+        dreamt[rows] += step.reward
+        real[rows] += batch.reward[episode, t]
+    truth = batch.counts[starts.episode, starts.step + length]
+    return _compare(k or float(length.float().mean()), dreamt, real, counts, truth)
+
+
+def _compare(steps: float, dreamt: Tensor, real: Tensor, counts: Tensor, truth: Tensor) -> Horizon:
+    error = (dreamt - real).abs()
+    both = float(((counts > 0) & (truth > 0)).sum())
+    precision, recall = both / max(float((counts > 0).sum()), 1), both / max(float((truth > 0).sum()), 1)
+    return Horizon(
+        steps,
+        len(real),
+        float(error.mean()),
+        float(real.abs().mean()),
+        float((real - real.mean()).abs().mean()),
+        float((error / real.abs().clamp(min=MIN_SCORE_PERCENT)).mean()),
+        precision,
+        recall,
+        2 * precision * recall / max(precision + recall, 1e-9),
+        float((counts - truth).clamp(min=0).sum()) / max(float(counts.sum()), 1),
+    )

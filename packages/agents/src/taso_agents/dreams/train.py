@@ -1,0 +1,286 @@
+"""Dream training: collect real episodes, fit the world model, train a controller in it, play it for real; repeat."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import torch
+from sb3_contrib import MaskablePPO
+from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.utils import set_random_seed
+
+from taso_agents import world_models
+from taso_agents.data.collect import (
+    collect,
+    controller_actor,
+    empty_dataset,
+    greedy_actor,
+    play_record,
+    random_actor,
+    replaying,
+)
+from taso_agents.data.episodes import Dataset
+from taso_agents.data.starts import Starts, starts_of
+from taso_agents.dreams.env import DreamSettings, DreamVectorEnv
+from taso_agents.dreams.gap import horizons
+from taso_agents.dreams.latent import LatentObservation
+from taso_agents.dreams.run import DreamRun, Round
+from taso_agents.policies.latent_policy import LatentPolicy
+from taso_agents.policies.scaled import ScaledRewards
+from taso_agents.training.evaluate import Episode, play_policy
+from taso_agents.training.training_env import describe, make_env, sizes_of
+from taso_agents.world_models.fit import FitSettings, Fitted, fit
+from taso_agents.world_models.graph.model import GraphSettings
+from taso_agents.world_models.mdn_rnn import WorldModel
+from taso_gym.vector import to_sb3
+
+
+@dataclass(frozen=True)
+class DreamTrainSettings:
+    """One run of dream training.
+
+    Attributes:
+        rounds: of collecting, fitting, dreaming and playing.
+        steps: real environment steps collected in each round: at first by chance and by noisy greed, then half by the
+            controller.
+        dream_steps: imagined steps of PPO in each round.
+        dreams: played at once.
+        temperature: τ of what the world model predicts, in dreams.
+        branch: most steps of a dream, which then begins anywhere in a real episode; None: whole ones from the start.
+        episodes: real episodes that the controller is judged by, besides the one without chance; they are data too.
+        epsilon: chance of a random action in the greedy episodes.
+        learning_rate, gamma, gae_lambda, entropy, minibatch, epochs: of PPO in the dream.
+        rollout: steps of each dream between updates.
+        reward_scale: factor on rewards there, as in `taso_agents.training.settings.PPOSettings`.
+        seed: of everything.
+        model: sizes of the world model; their class says which kind it is.
+        fit: how it is fitted.
+    """
+
+    rounds: int = 2
+    steps: int = 600
+    dream_steps: int = 4096
+    dreams: int = 32
+    temperature: float = 1.0
+    branch: int | None = None
+    episodes: int = 4
+    epsilon: float = 0.3
+    learning_rate: float = 1e-3
+    gamma: float = 0.99
+    gae_lambda: float = 0.95
+    entropy: float = 0.01
+    minibatch: int = 256
+    epochs: int = 2
+    rollout: int = 64
+    reward_scale: float = 0.3
+    seed: int = 0
+    model: Any = field(default_factory=GraphSettings)
+    fit: FitSettings = field(default_factory=FitSettings)
+
+
+@dataclass
+class DreamResult:
+    """What dream training leaves.
+
+    Attributes:
+        model: the world model.
+        policy: the controller.
+        dataset: all episodes that were played.
+        starts: where dreams of whole episodes begin.
+        run: rounds and curves.
+        best: the real episode of the controller that came across the cheapest graph.
+        taso: what it belongs to.
+    """
+
+    model: WorldModel
+    policy: LatentPolicy
+    dataset: Dataset
+    starts: Starts
+    run: DreamRun
+    best: Episode
+    taso: dict[str, Any]
+
+    @property
+    def rounds(self) -> list[Round]:
+        """What each round came to."""
+        return self.run.rounds
+
+    def save(self, path: str | Path) -> None:
+        """Write world model, starts and controller as one file, which ``TasoDream-v0`` takes as ``world_model``."""
+        first = self.starts.take(torch.tensor([0]))  # all episodes begin alike
+        self.model.save(path, self.taso, starts=list(first), controller=self.policy.state_dict())
+
+
+def train_in_dream(
+    network: str,
+    settings: DreamTrainSettings | None = None,
+    *,
+    run_file: str | Path | None = None,
+    on_round: Callable[[Round], None] | None = None,
+    on_stage: Callable[[str], None] | None = None,
+    **arguments: Any,
+) -> DreamResult:
+    """Train a controller that never acts in the real environment while it learns.
+
+    The same settings and seed give the same result on the same machine, killed and resumed or not.
+
+    Args:
+        network: id of an environment, or path of an ONNX file.
+        settings: hyperparameters.
+        run_file: written after every round; if it is there, the run goes on from it.
+        on_round: called after every round.
+        on_stage: called with what is being done.
+        **arguments: of the environment.
+
+    Raises:
+        CheckpointError: ``run_file`` belongs to another run.
+    """
+    settings = settings or DreamTrainSettings()
+    stage = on_stage or (lambda _text: None)
+    set_random_seed(settings.seed)
+    env = make_env(network, **arguments)
+    env.reset()
+    model, taso = build_model(env, settings), describe(network, env, asdict(settings), arguments)
+    run = DreamRun(model, empty_dataset(env))
+    path = Path(run_file) if run_file else None
+    if path and path.exists():
+        run.restore(path, taso)
+    for number in range(len(run.rounds), settings.rounds):
+        set_random_seed(settings.seed + 1000 * number)
+        name = f"round {number + 1} of {settings.rounds}"
+        stage(f"{name}: playing for real")
+        gather(env, run, settings, number)
+
+        def note(fitted: Fitted, name: str = name) -> None:
+            run.fits.append(fitted)
+            stage(f"{name}: fitting, epoch {fitted.epoch + 1}")
+
+        latents = fit(model, run.dataset, settings.fit, note)
+        starts = starts_of(model, run.dataset, latents, anywhere=settings.branch is not None)
+        controller = dream(run, starts, settings, sizes_of(env)["max_steps"], lambda t, n=name: stage(f"{n}: {t}"))
+        judge(env, run, controller, settings)
+        if path:
+            run.save(path, taso)
+        if on_round:
+            on_round(run.rounds[-1])
+    assert run.best is not None and run.policy is not None
+    first = starts_of(model, run.dataset, None, anywhere=False)
+    controller = make_controller(run, DreamVectorEnv(model, first, settings.dreams), settings)
+    assert isinstance(controller.policy, LatentPolicy)
+    return DreamResult(model, controller.policy, run.dataset, first, run, run.best, taso)
+
+
+def build_model(env: gym.Env, settings: DreamTrainSettings) -> WorldModel:
+    """Make the world model; one that shows tokens gets a quarter more of them than the start graph has candidates."""
+    wanted = settings.model
+    if getattr(wanted, "tokens", None) == 0:
+        game: Any = env.unwrapped
+        wanted = replace(wanted, tokens=-(-(5 * int(game.legal_locations()[:-1].sum()) // 4 + 16) // 8) * 8)
+    return world_models.kind_of(wanted)(env.observation_space, env.action_space, wanted)
+
+
+def gather(env: gym.Env, run: DreamRun, settings: DreamTrainSettings, number: int) -> None:
+    """Collect the real episodes of a round."""
+    rng = np.random.default_rng([settings.seed, number])
+    actors = [random_actor(0.0), greedy_actor(settings.epsilon)]
+    if run.policy is not None:
+        actors += [controller_actor(load_policy(run, settings), run.model)] * 2
+    for actor in actors:
+        collect(env, actor, settings.steps // len(actors), rng, run.dataset)
+
+
+class _Returns(BaseCallback):
+    """Notes the mean return of dreams after every rollout."""
+
+    def __init__(self, venv: ScaledRewards, run: DreamRun, stage: Callable[[str], None]) -> None:
+        super().__init__()
+        self.venv, self.run, self.stage = venv, run, stage
+
+    def _on_step(self) -> bool:
+        return True
+
+    def _on_rollout_end(self) -> None:
+        self.run.returns.append((len(self.run.rounds), self.num_timesteps, self.venv.mean_return()))
+        self.stage(f"dreaming, step {self.num_timesteps}")
+
+
+def make_controller(run: DreamRun, dreams: DreamVectorEnv, settings: DreamTrainSettings) -> MaskablePPO:
+    """Set up PPO in dreams, with the controller of the last round if there is one."""
+    venv = ScaledRewards(to_sb3(dreams), settings.reward_scale)
+    controller = MaskablePPO(
+        world_models.policy(run.model.kind),
+        venv,
+        learning_rate=settings.learning_rate,
+        n_steps=settings.rollout,
+        batch_size=settings.minibatch,
+        n_epochs=settings.epochs,
+        gamma=settings.gamma,
+        gae_lambda=settings.gae_lambda,
+        ent_coef=settings.entropy,
+        target_kl=0.05,
+        policy_kwargs=run.model.policy_arguments(),
+        seed=settings.seed + len(run.rounds),
+        device="cpu",
+    )
+    if run.policy is not None:
+        controller.policy.load_state_dict(run.policy["weights"])
+        controller.policy.optimizer.load_state_dict(run.policy["optimizer"])
+    return controller
+
+
+def load_policy(run: DreamRun, settings: DreamTrainSettings) -> Any:
+    """Return the controller of the last round."""
+    starts = starts_of(run.model, run.dataset, None, anywhere=False)
+    return make_controller(run, DreamVectorEnv(run.model, starts, 1), settings).policy
+
+
+def dream(
+    run: DreamRun, starts: Starts, settings: DreamTrainSettings, max_steps: int, stage: Callable[[str], None]
+) -> MaskablePPO:
+    """Train the controller in the dream."""
+    how = DreamSettings(settings.temperature, max_steps, settings.branch)
+    controller = make_controller(run, DreamVectorEnv(run.model, starts, settings.dreams, how), settings)
+    venv = controller.get_env()
+    assert isinstance(venv, ScaledRewards)
+    controller.learn(
+        settings.dream_steps,
+        _Returns(venv, run, stage),
+        reset_num_timesteps=True,
+        use_masking=False,
+        log_interval=10**9,
+    )
+    policy = controller.policy
+    run.policy = {"weights": policy.state_dict(), "optimizer": policy.optimizer.state_dict()}
+    return controller
+
+
+def judge(env: gym.Env, run: DreamRun, controller: MaskablePPO, settings: DreamTrainSettings) -> None:
+    """Play the controller for real, once without chance and some times with it; compare with its dreams of that."""
+    seen = LatentObservation(env, run.model)
+    played = [play_policy(controller.policy, seen)]
+    played += [play_policy(controller.policy, seen, deterministic=False, seed=i) for i in range(settings.episodes)]
+    rng = np.random.default_rng(0)
+    fresh = Dataset(run.dataset.store)
+    for episode in played:
+        if episode.actions[0][0] < run.model.xfers:
+            fresh.episodes.append(play_record(env, replaying(episode.actions), rng, fresh.store))
+    five, whole = horizons(run.model, fresh, (5,)) if fresh.episodes else (None, None)
+    run.dataset.episodes += fresh.episodes
+    run.best = min([e for e in (run.best, *played) if e], key=lambda e: e.best_ps)
+    drawn = float(np.mean([e.improvement_percent for e in played[1:] or played]))
+    run.rounds.append(
+        Round(
+            run.dataset.steps,
+            run.returns[-1][2],
+            drawn,
+            played[0].improvement_percent,
+            run.best.improvement_percent,
+            five.gap if five else float("nan"),
+            whole.gap if whole else float("nan"),
+        )
+    )

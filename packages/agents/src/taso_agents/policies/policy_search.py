@@ -1,0 +1,86 @@
+"""``--search policy:CHECKPOINT``: a trained policy as one of taso_gym's searches."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+
+from taso_agents.training import checkpoint
+from taso_agents.training.training_env import layout_of, spaces_of
+from taso_gym.cost import Dims
+from taso_gym.errors import OptionError
+from taso_gym.observation import Features, Observation, Observer, Scale, count_rows
+from taso_gym.rules.state import RewriteState
+from taso_gym.search import Searcher
+
+
+class PolicySearch(Searcher):
+    """Plays episodes with a policy: the first takes the most probable action each time, the others draw.
+
+    An observation is laid out anew for each state, with room for just this graph, so that it depends on the state alone
+    and a search that is taken up again goes on exactly as it would have.
+    """
+
+    def __init__(self, start: RewriteState, rng: np.random.Generator, path: str, episodes: int = 16) -> None:
+        """Begin with a policy's file.
+
+        Args:
+            start: its rule set must be the one that the policy was trained with.
+            rng: what the draws come from.
+            path: file that `checkpoint.save_policy` wrote.
+            episodes: how many to play, each at most as long as those in training.
+
+        Raises:
+            CheckpointError: the file is no policy, or one for another rule set.
+            OptionError: the state has no cost.
+        """
+        super().__init__(start, rng)
+        data = checkpoint.load(path, "policy")
+        self.sizes = data["taso"]["sizes"]
+        if start.cost_model is None:
+            raise OptionError("expected a state with a cost model, found none")
+        dims = Dims(getattr(start.cost_model, "dims", None))
+        self.features = Features(Scale(start.cost_model, dims, start.cost))
+        self.policy = checkpoint.load_policy(path, *spaces_of(layout_of(self.sizes)), start.rules.digest)
+        self.episodes = episodes
+        self._at, self._length, self._episode = 0, 0, 0
+
+    def step(self) -> bool:
+        """Take one action, or begin the next episode."""
+        state = self.state(self._at)
+        action = self._choose(state) if self._length < self.sizes["max_steps"] else None
+        if action is None:
+            self._at, self._length, self._episode = 0, 0, self._episode + 1
+            return self._episode < self.episodes and any(self._start.matches)
+        xfer, location = action
+        self.explored += 1
+        self._at, _ = self.add(self._at, state.matches[xfer][location])
+        self._length += 1
+        return True
+
+    def frontier(self) -> Any:
+        """Where the present episode is."""
+        return [self._at, self._length, self._episode]
+
+    def resume(self, frontier: Any) -> None:
+        """Stand where it was."""
+        self._at, self._length, self._episode = frontier
+
+    def _choose(self, state: RewriteState) -> tuple[int, int] | None:
+        """Return (substitution, location), or None for NO-OP."""
+        observer = Observer(layout_of(self.sizes, *count_rows(state.graph)), self.features, state)
+        observation = observer.observe(self._length / self.sizes["max_steps"])
+        with torch.no_grad():
+            log_probs = self.policy.get_distribution(as_batch(observation)).log_probs[0]
+        candidate = int(log_probs.argmax()) if not self._episode else self._draw(log_probs.double().exp().numpy())
+        return observer.action(candidate) if candidate < observer.total else None
+
+    def _draw(self, probabilities: np.ndarray) -> int:
+        return int(self.rng.choice(len(probabilities), p=probabilities / probabilities.sum()))
+
+
+def as_batch(observation: Observation) -> dict[str, torch.Tensor]:
+    """Return an observation as a batch of one."""
+    return {key: torch.from_numpy(array)[None] for key, array in observation.items()}

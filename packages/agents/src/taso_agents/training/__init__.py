@@ -1,0 +1,1 @@
+"""Training on real environments: PPO, its runs, checkpoints and curves."""

@@ -1,0 +1,33 @@
+"""Progress of training on a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from typing import NamedTuple
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from taso_agents.training.run_callback import Point
+
+
+class Reports(NamedTuple):
+    """What `taso_agents.training.ppo.train` calls: after every step, and after every update."""
+
+    on_step: Callable[[int], None]
+    on_point: Callable[[Point], None]
+
+
+@contextmanager
+def training_bar(console: Console, steps: int) -> Generator[Reports]:
+    """Show a bar over the steps with the latest point of the curve, in % of the start graph's cost."""
+    columns = TextColumn("training"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn()
+    with Progress(*columns, TextColumn("{task.fields[costs]}"), console=console) as progress:
+        task = progress.add_task("training", total=steps, costs="")
+
+        def on_point(point: Point) -> None:
+            costs = f"policy {100 * point.policy:.2f} %, best seen {100 * point.best_seen:.2f} %"
+            progress.update(task, completed=point.steps, costs=costs)
+
+        yield Reports(lambda done: progress.update(task, completed=done), on_point)

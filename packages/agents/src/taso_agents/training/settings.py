@@ -1,0 +1,79 @@
+"""Hyperparameters; this module imports nothing heavy, so that a command line can show them at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from taso_gym.errors import OptionError
+
+POLICY_NAMES = ("pointer", "autoregressive")
+"""Names of `taso_agents.policies.pointer.POLICIES`."""
+
+
+@dataclass(frozen=True)
+class PPOSettings:
+    """Hyperparameters, with the reason for each value; Andrychowicz et al. 2021 is "What matters in on-policy RL?".
+
+    Attributes:
+        steps: environment steps in all, rounded up to whole rollouts.
+        policy: "pointer" or "autoregressive".
+        hidden: width of embeddings; 64 costs twice the time and wins nothing on a network of known rules.
+        rounds: rounds of message passing; most patterns are at most three edges deep.
+        noop_bias: NO-OP's logit at the start; at 0 episodes would end before a gain is seen.
+        see_costs: show the policy by how much each candidate would change the cost.
+        greed: with it, the weight of this change at the start; 0 to find out everything by trying.
+        environments: played side by side, so that one forward pass serves all.
+        rollout: steps of each environment between updates.
+        minibatch: steps per gradient; larger ones leave the processor's cache.
+        epochs: passes over a rollout; `target_kl` ends them earlier.
+        learning_rate: of Adam; falls linearly to a twentieth (Andrychowicz et al. 2021, §3.5).
+        gamma: discount; at 1 the return is the whole improvement, whatever the order of steps.
+        gae_lambda: of the advantage estimate (Schulman et al. 2016).
+        clip: range of the probability ratio.
+        entropy: weight of the exact entropy; falls linearly to 0.
+        value: weight of the value loss.
+        gradient_norm: largest norm of a gradient.
+        target_kl: an epoch in which the policy moves further than 1.5 times this ends the update.
+        imitation: minibatches of the best episode so far that follow each update; see `taso_agents.training.imitation`.
+        restarts: part of the episodes that begin on the way to the best graph so far; see `taso_agents.data.recorder`.
+        reward_scale: fixed factor on rewards (which are % of the start graph's cost), so that returns are near 1.
+        seed: of networks, sampling and shuffling.
+        threads: of torch; the graphs are small, and several threads wait more than they work on a busy machine.
+    """
+
+    steps: int = 12_288
+    policy: str = "pointer"
+    hidden: int = 32
+    rounds: int = 3
+    noop_bias: float = -3.0
+    see_costs: bool = True
+    greed: float = 2.0
+    environments: int = 8
+    rollout: int = 128
+    minibatch: int = 64
+    epochs: int = 4
+    learning_rate: float = 1e-3
+    gamma: float = 0.99
+    gae_lambda: float = 0.95
+    clip: float = 0.2
+    entropy: float = 0.02
+    value: float = 0.5
+    gradient_norm: float = 0.5
+    target_kl: float = 0.05
+    imitation: int = 16
+    restarts: float = 0.5
+    reward_scale: float = 0.3
+    seed: int = 0
+    threads: int = 1
+
+    def __post_init__(self) -> None:
+        """Refuse values that can't be meant.
+
+        Raises:
+            OptionError: an unknown policy, or sizes below 1.
+        """
+        if self.policy not in POLICY_NAMES:
+            raise OptionError(f"expected a policy of {', '.join(POLICY_NAMES)}, found {self.policy!r}")
+        for name in ("steps", "hidden", "rounds", "environments", "rollout", "minibatch", "epochs", "threads"):
+            if getattr(self, name) < 1:
+                raise OptionError(f"expected {name} of at least 1, found {getattr(self, name)}")

@@ -1,0 +1,74 @@
+"""The report of the gap."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+from taso_agents.dreams.gap_report import TARGETS, Gap, figures_of, report, spearman, table_of
+from taso_agents.dreams.plots import plot_gap, plot_run
+from taso_agents.dreams.train import DreamTrainSettings, train_in_dream
+from taso_agents.world_models.fit import FitSettings
+from taso_agents.world_models.token_model import TokenSettings
+from taso_gym.errors import OptionError
+
+SMALL = DreamTrainSettings(
+    rounds=1,
+    steps=16,
+    dream_steps=128,
+    dreams=4,
+    rollout=16,
+    episodes=1,
+    minibatch=64,
+    epochs=1,
+    model=TokenSettings(width=8, transition=16, encoder=8, rounds=1),
+    fit=FitSettings(encoder_epochs=2, learning_rate=2e-3),
+)
+PNG = b"\x89PNG"
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    folder = tmp_path_factory.mktemp("dreams")
+    for network in ("SqueezeNet1.1", "ResNet18"):
+        result = train_in_dream(f"TasoGraph-{network}-v0", SMALL, max_steps=8)
+        result.save(folder / f"{network}.pt")
+        plot_run(result.run, folder / f"{network}.png")
+    return [str(folder / f"{network}.pt") for network in ("SqueezeNet1.1", "ResNet18")]
+
+
+@pytest.fixture(scope="module")
+def found(files: list[str]) -> dict[str, list[Gap]]:
+    return report(files[:1], 16)
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "expected"), [([1, 2, 3], [2, 4, 9], 1.0), ([1, 2, 3], [3, 2, 1], -1.0), ([1, 1, 2, 2], [1, 2, 1, 2], 0)]
+)
+def test_spearman(a: list, b: list, expected: float) -> None:
+    assert spearman(np.array(a, float), np.array(b, float)) == pytest.approx(expected)
+
+
+def test_spearman_of_a_constant_is_undefined() -> None:
+    assert np.isnan(spearman(np.ones(3), np.arange(3.0)))
+
+
+def test_every_target_is_a_figure_of_the_table(found: dict[str, list[Gap]]) -> None:
+    assert set(found) == {"random", "noisy greed", "controller"}
+    for gaps in found.values():
+        assert set(TARGETS) <= set(figures_of(gaps[0]))
+    console = Console(width=140, record=True)
+    console.print(table_of(found))
+    assert "gap, full" in console.export_text()
+
+
+def test_curves_are_png_files(found: dict[str, list[Gap]], tmp_path: Path, files: list[str]) -> None:
+    plot_gap(found, tmp_path / "gap.png")
+    assert (tmp_path / "gap.png").read_bytes()[:4] == PNG
+    assert Path(files[0]).with_suffix(".png").read_bytes()[:4] == PNG
+
+
+def test_world_models_of_different_networks_are_refused(files: list[str]) -> None:
+    with pytest.raises(OptionError, match="expected world models of TasoGraph-SqueezeNet1"):
+        report(files, 12)

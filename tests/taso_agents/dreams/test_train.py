@@ -1,0 +1,107 @@
+"""Dream training from end to end, and its file as an environment."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import gymnasium as gym
+import numpy as np
+import pytest
+import torch
+
+import taso_agents
+from taso_agents.dreams.run import Round
+from taso_agents.dreams.train import DreamResult, DreamTrainSettings, train_in_dream
+from taso_agents.world_models.fit import FitSettings
+from taso_agents.world_models.graph.model import GraphSettings
+from taso_agents.world_models.mdn_rnn import WorldModelSettings
+from taso_gym.errors import CheckpointError
+
+SQUEEZENET = "TasoGraph-SqueezeNet1.1-v0"
+SMALL = DreamTrainSettings(
+    rounds=2,
+    steps=60,
+    dream_steps=512,
+    dreams=4,
+    episodes=1,
+    minibatch=64,
+    epochs=1,
+    model=WorldModelSettings(latent=8, hidden=32, mixtures=2, embedding=8, encoder=8, rounds=1),
+    fit=FitSettings(encoder_epochs=2, epochs=1),
+)
+
+gym.register_envs(taso_agents)
+
+
+@pytest.fixture(scope="module")
+def result() -> DreamResult:
+    return train_in_dream(SQUEEZENET, SMALL, max_steps=10)
+
+
+@pytest.fixture(scope="module")
+def world_model(result: DreamResult, tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = tmp_path_factory.mktemp("world") / "model.pt"
+    result.save(path)
+    return str(path)
+
+
+def test_rounds_count_every_real_step(result: DreamResult) -> None:
+    assert [r.real_steps >= 60 * (i + 1) for i, r in enumerate(result.rounds)] == [True, True]
+    assert result.rounds[-1].real_steps == result.dataset.steps
+    assert [number for number, *_ in result.run.returns] == [0, 0, 1, 1]
+    assert result.rounds[-1].best == result.best.improvement_percent
+
+
+class KilledError(Exception):
+    """Stands for the end of the process."""
+
+
+@pytest.mark.parametrize("settings", [SMALL, replace(SMALL, model=GraphSettings())], ids=["mdn", "graph"])
+def test_a_killed_run_goes_on_to_the_same_result(settings: DreamTrainSettings, tmp_path: Path) -> None:
+    """Killed after the first round, as at any time in the second: the file is written between rounds."""
+    result = train_in_dream(SQUEEZENET, settings, max_steps=10)
+
+    def die(_round: Round) -> None:
+        raise KilledError
+
+    with pytest.raises(KilledError):
+        train_in_dream(SQUEEZENET, settings, run_file=tmp_path / "run.pt", on_round=die, max_steps=10)
+    rounds: list[Round] = []
+    again = train_in_dream(SQUEEZENET, settings, run_file=tmp_path / "run.pt", on_round=rounds.append, max_steps=10)
+    assert rounds == result.rounds[1:] and again.rounds == result.rounds
+    assert again.run.fits == result.run.fits and again.best == result.best
+    for found, expected in ((again.policy, result.policy), (again.model, result.model)):
+        pairs = zip(found.state_dict().values(), expected.state_dict().values(), strict=True)
+        assert all(torch.equal(a, b) for a, b in pairs)
+
+
+def test_a_file_of_another_run_is_refused(tmp_path: Path) -> None:
+    one = replace(SMALL, rounds=1)
+    train_in_dream(SQUEEZENET, one, run_file=tmp_path / "run.pt", max_steps=10)
+    with pytest.raises(CheckpointError, match="expected a run with settings"):
+        train_in_dream(SQUEEZENET, replace(one, seed=1), run_file=tmp_path / "run.pt", max_steps=10)
+
+
+def test_judging_is_data_too(result: DreamResult) -> None:
+    """Real steps of judging count, and its episodes are fitted to in the next round."""
+    assert result.rounds[-1].real_steps > 2 * 60
+    assert result.rounds[0].gap_5 >= 0 and result.rounds[0].gap_whole >= 0
+
+
+@pytest.mark.parametrize("name", ["TasoDream-v0", "TasoDream-SqueezeNet1.1-v0"])
+def test_its_file_is_an_environment(name: str, world_model: str, result: DreamResult) -> None:
+    env = gym.make(name, world_model=world_model)
+    observation, _ = env.reset(seed=0)
+    action, _ = result.policy.predict(observation)
+    assert not env.step(action)[4]["invalid_action"]
+
+
+def test_its_file_is_a_batch_of_environments(world_model: str) -> None:
+    dreams = gym.make_vec("TasoDream-v0", num_envs=3, world_model=world_model, branch=2)
+    observation, _ = dreams.reset(seed=0)
+    assert observation["latent"].shape == (3, 8)
+    assert np.ptp(observation["latent"], axis=0).max() == 0  # all begin with the same graph
+
+
+def test_a_world_model_of_another_network_is_refused(world_model: str) -> None:
+    with pytest.raises(CheckpointError, match="expected a world model of TasoGraph-BERT-v0, found one of"):
+        gym.make("TasoDream-BERT-v0", world_model=world_model)

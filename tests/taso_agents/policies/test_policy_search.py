@@ -1,0 +1,57 @@
+"""A policy as a search."""
+
+from pathlib import Path
+
+import gymnasium as gym
+import pytest
+import torch
+
+from taso_agents.training import checkpoint
+from taso_agents.training.training_env import sizes_of, state_of
+from taso_gym.errors import CheckpointError
+from taso_gym.search import Budget, run
+
+
+@pytest.fixture(scope="module")
+def policy_file(tmp_path_factory: pytest.TempPathFactory, squeezenet: gym.Env) -> Path:
+    torch.manual_seed(0)
+    squeezenet.reset()
+    spaces = squeezenet.observation_space, squeezenet.action_space
+    policy = checkpoint.build_policy("pointer", *spaces, {"hidden": 8, "rounds": 1})
+    path = tmp_path_factory.mktemp("policies") / "policy.pt"
+    taso = {"rules": state_of(squeezenet).rules.digest, "sizes": {**sizes_of(squeezenet), "max_steps": 40}}
+    checkpoint.save_policy(path, policy, taso)
+    return path
+
+
+def test_it_is_found_by_name(squeezenet: gym.Env, policy_file: Path) -> None:
+    squeezenet.reset()
+    found = run(state_of(squeezenet), f"policy:{policy_file}", Budget(steps=100_000), episodes=3)
+    assert found.exhausted and found.state.cost.time_ps < state_of(squeezenet).cost.time_ps
+    assert len(found.path) <= 40
+
+
+def test_it_may_weigh_as_many_candidates_as_greedy_for_the_same(squeezenet: gym.Env, policy_file: Path) -> None:
+    """Untrained it takes the best candidate each time, as greedy search does."""
+    squeezenet.reset()
+    greedy = run(state_of(squeezenet), "greedy")
+    found = run(state_of(squeezenet), f"policy:{policy_file}", Budget(steps=greedy.explored))
+    assert found.state.cost.time_ps == pytest.approx(greedy.state.cost.time_ps, rel=0.01)
+
+
+def test_interrupted_and_resumed_is_the_same(tmp_path: Path, squeezenet: gym.Env, policy_file: Path) -> None:
+    squeezenet.reset()
+    start, name = state_of(squeezenet), f"policy:{policy_file}"
+    whole = run(start, name, Budget(steps=4000), seed=1, episodes=4)
+    run(start, name, Budget(steps=2500), seed=1, episodes=4, checkpoint=tmp_path / "search.json")
+    resumed = run(start, name, Budget(steps=4000), seed=1, episodes=4, checkpoint=tmp_path / "search.json")
+    assert (resumed.path, resumed.explored) == (whole.path, whole.explored)
+
+
+def test_another_rule_set_is_refused(tmp_path: Path, squeezenet: gym.Env, policy_file: Path) -> None:
+    squeezenet.reset()
+    data = checkpoint.load(policy_file, "policy")
+    other = {**data["taso"], "rules": "another"}
+    checkpoint.save(tmp_path / "p.pt", **{**{k: v for k, v in data.items() if k != "format"}, "taso": other})
+    with pytest.raises(CheckpointError, match="found one for another"):
+        run(state_of(squeezenet), f"policy:{tmp_path / 'p.pt'}")

@@ -1,0 +1,19 @@
+"""Hyperparameters."""
+
+import pytest
+
+from taso_agents.policies.pointer import POLICIES
+from taso_agents.training.settings import POLICY_NAMES, PPOSettings
+from taso_gym.errors import OptionError
+
+
+def test_names_are_those_of_the_policies() -> None:
+    assert list(POLICIES) == list(POLICY_NAMES)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"), [({"policy": "oracle"}, "pointer, autoregressive"), ({"steps": 0}, "at least 1")]
+)
+def test_what_can_t_be_meant_is_refused(wrong: dict, message: str) -> None:
+    with pytest.raises(OptionError, match=message):
+        PPOSettings(**wrong)

@@ -1,0 +1,117 @@
+"""What is learned from real episodes, and dreams of the same."""
+
+import random
+
+import gymnasium as gym
+import numpy as np
+import pytest
+import torch
+
+from taso_agents.data.collect import collect, empty_dataset, random_actor
+from taso_agents.data.episodes import Dataset
+from taso_agents.training.training_env import make_env
+from taso_agents.world_models.graph.dream_state import DreamState, Imagination, spot_of
+from taso_agents.world_models.graph.lesson_file import read_lessons, write_lessons
+from taso_agents.world_models.graph.lessons import Lessons
+from taso_agents.world_models.graph.seen_graph import Kinds, inherit
+from taso_gym.errors import CheckpointError
+
+
+@pytest.fixture(scope="module")
+def real() -> gym.Env:
+    return make_env("TasoGraph-SqueezeNet1.1-v0", max_steps=12)
+
+
+@pytest.fixture(scope="module")
+def dataset(real: gym.Env) -> Dataset:
+    found = empty_dataset(real)
+    collect(real, random_actor(0.0), 240, np.random.default_rng(0), found)
+    return found
+
+
+def learned(dataset: Dataset) -> Lessons:
+    store = dataset.store
+    lessons = Lessons(Kinds(store.node_rows.width, store.edge_rows.width))
+    for episode in dataset.episodes:
+        lessons.learn(store, episode)
+    lessons.settle()
+    return lessons
+
+
+@pytest.fixture(scope="module")
+def lessons(dataset: Dataset) -> Lessons:
+    return learned(dataset)
+
+
+def state_of(lessons: Lessons, dataset: Dataset, number: int) -> DreamState:
+    seen = lessons.seen(dataset.store, dataset.store.graphs[number])
+    nodes = seen.wired(lessons.kinds.ports)
+    inherit(nodes, None)
+    return Imagination(lessons).see(nodes, seen.spots())
+
+
+def place_of(state: DreamState, xfer: int, location: int) -> int:
+    return [i for i, c in enumerate(state.candidates) if c.rule == xfer][location]
+
+
+def test_candidates_stand_in_the_order_of_their_nodes(lessons: Lessons, dataset: Dataset) -> None:
+    for number in dataset.episodes[1].graphs:
+        spots = [spot_of(c) for c in state_of(lessons, dataset, number).candidates]
+        assert spots == sorted(spots)
+
+
+def test_rewards_of_known_graphs_are_remembered(lessons: Lessons, dataset: Dataset) -> None:
+    for number in dataset.episodes[2].graphs:
+        state = state_of(lessons, dataset, number)
+        expected = -dataset.store.graphs[number].changes
+        np.testing.assert_allclose([c.reward for c in state.candidates], expected, atol=1e-4)
+
+
+def test_steps_that_were_learned_are_dreamt_as_they_were(lessons: Lessons, dataset: Dataset) -> None:
+    imagination, exact, steps = Imagination(lessons), 0, 0
+    for episode in dataset.episodes:
+        for before, after, action in zip(episode.graphs, episode.graphs[1:], episode.actions, strict=False):
+            state = state_of(lessons, dataset, before)
+            dreamt = imagination.step(state, place_of(state, *action), 0.0, random.Random(0))
+            expected = state_of(lessons, dataset, after)
+            steps += 1
+            exact += [c.rule for c in dreamt.candidates] == [c.rule for c in expected.candidates]
+            real = {x: node[:3] for x, node in expected.nodes.items()}
+            renamed = dict(zip(sorted(dreamt.nodes), sorted(real), strict=True))
+            assert {renamed[x]: node.label for x, node in dreamt.nodes.items()} == {x: n[0] for x, n in real.items()}
+    assert exact >= 0.95 * steps
+
+
+def test_a_candidate_of_which_nothing_is_known_only_vanishes(lessons: Lessons, dataset: Dataset) -> None:
+    state = state_of(lessons, dataset, 0)
+    empty = Imagination(Lessons(lessons.kinds)).step(state, 3, 0.0, random.Random(0))
+    assert empty.nodes is state.nodes
+    assert empty.candidates == state.candidates[:3] + state.candidates[4:]
+
+
+def test_lessons_survive_their_file(lessons: Lessons, dataset: Dataset) -> None:
+    start = lessons.seen(dataset.store, dataset.store.graphs[0])
+    kinds = Kinds(dataset.store.node_rows.width, dataset.store.edge_rows.width)
+    again, count, begun = read_lessons(write_lessons(lessons, 7, start), kinds)
+    assert count == 7 and begun is not None and begun.digest() == start.digest()
+    assert again.found == lessons.found and again.rules_at == lessons.rules_at
+    for name in ("patches", "rewards", "matches"):
+        assert getattr(again, name).cells == getattr(lessons, name).cells
+
+
+def test_damaged_lessons_are_refused(lessons: Lessons) -> None:
+    with pytest.raises(CheckpointError, match="expected the lessons of a graph world model"):
+        read_lessons(write_lessons(lessons, 0, None)[:-20], Kinds(1, 1))
+
+
+def test_lessons_of_a_python_that_hashes_otherwise_are_refused(
+    lessons: Lessons, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written = write_lessons(lessons, 0, None)
+    monkeypatch.setattr("taso_agents.world_models.graph.lesson_file.PROBE", (1, 2))
+    with pytest.raises(CheckpointError, match="expected lessons of a Python that hashes"):
+        read_lessons(written, Kinds(1, 1))
+
+
+def test_same_episodes_same_lessons(lessons: Lessons, dataset: Dataset) -> None:
+    assert torch.equal(write_lessons(learned(dataset), 1, None), write_lessons(lessons, 1, None))

@@ -1,0 +1,85 @@
+"""The graph world model's own ways; what it shares with the others is in test_world_models.py."""
+
+import gymnasium as gym
+import numpy as np
+import pytest
+import torch
+
+from taso_agents.data.collect import collect, empty_dataset, random_actor
+from taso_agents.data.episodes import Dataset
+from taso_agents.dreams.gap import horizons
+from taso_agents.training.training_env import make_env
+from taso_agents.world_models.fit import encode_all, fit
+from taso_agents.world_models.graph import memory as graph_memory
+from taso_agents.world_models.graph.model import GraphSettings, GraphWorldModel
+from taso_gym.errors import OptionError
+
+
+@pytest.fixture(scope="module")
+def real() -> gym.Env:
+    return make_env("TasoGraph-SqueezeNet1.1-v0", max_steps=12)
+
+
+@pytest.fixture(scope="module")
+def dataset(real: gym.Env) -> Dataset:
+    found = empty_dataset(real)
+    collect(real, random_actor(0.0), 360, np.random.default_rng(0), found)
+    return found
+
+
+@pytest.fixture
+def model(real: gym.Env, dataset: Dataset) -> GraphWorldModel:
+    found = GraphWorldModel(real.observation_space, real.action_space, GraphSettings(tokens=96))
+    fit(found, dataset)
+    return found
+
+
+def test_the_same_graph_has_the_same_number(model: GraphWorldModel, dataset: Dataset) -> None:
+    assert torch.equal(encode_all(model, dataset), encode_all(model, dataset))
+    numbers = model.numbers_of(encode_all(model, dataset)).tolist()
+    assert len(set(numbers)) == len(dataset.store.graphs)
+
+
+def test_new_dreams_are_like_reality(model: GraphWorldModel, real: gym.Env) -> None:
+    fresh = empty_dataset(real)
+    collect(real, random_actor(0.0), 60, np.random.default_rng(1), fresh)
+    one, five, _ = horizons(model, fresh, (1, 5))
+    assert one.gap < 0.03 and five.gap < 0.15 and five.f1 > 0.95
+
+
+def test_only_new_episodes_are_learned(model: GraphWorldModel, real: gym.Env, dataset: Dataset) -> None:
+    half = GraphWorldModel(real.observation_space, real.action_space, GraphSettings(tokens=96))
+    first = Dataset(dataset.store, dataset.episodes[:9])
+    fit(half, first)
+    fit(half, dataset)
+    assert torch.equal(half.get_extra_state(), model.get_extra_state())
+
+
+def test_a_forgotten_dream_is_an_error(
+    model: GraphWorldModel, dataset: Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(graph_memory, "LIVE", 2)
+    start = int(model.numbers_of(encode_all(model, dataset)[:1]))
+    numbers = [model.graphs.following(start, place) for place in range(4)]
+    assert model.graphs.state(numbers[-1]).candidates
+    with pytest.raises(OptionError, match="expected a graph of the last 2 that were dreamt"):
+        model.graphs.state(numbers[0])
+    assert model.graphs.state(start).candidates  # a real one is made again
+
+
+def test_an_illegal_action_changes_nothing(model: GraphWorldModel, dataset: Dataset) -> None:
+    latent = encode_all(model, dataset)[:1, None]
+    counts = torch.from_numpy(dataset.episodes[0].counts[0].astype(np.int64))[None, None]
+    missing = int((counts[0, 0] == 0).nonzero()[0])
+    prediction, *_ = model(latent, counts, torch.tensor([[missing]]), torch.tensor([[0]]))
+    following, found = model.follow(prediction, counts, 0.0)
+    assert prediction.reward.item() == 0.0 and torch.equal(following, latent) and torch.equal(found, counts)
+
+
+def test_a_loaded_model_dreams_from_the_start_at_once(model: GraphWorldModel, real: gym.Env, dataset: Dataset) -> None:
+    loaded = GraphWorldModel(real.observation_space, real.action_space, GraphSettings(tokens=96))
+    loaded.load_state_dict(model.state_dict())
+    start = int(model.numbers_of(encode_all(model, dataset)[:1]))
+    for place in range(6):
+        dreamt, again = (m.graphs.state(m.graphs.following(start, place)) for m in (model, loaded))
+        assert dreamt.candidates == again.candidates
