@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import torch
+from gymnasium import spaces
 from torch import Tensor, nn
 
 from taso_agents.training import checkpoint
@@ -17,10 +18,25 @@ Memory = tuple[Tensor, Tensor]
 
 
 class SavedModel(nn.Module):
-    """A world model and its file; ``kind`` is its row in `taso_agents.world_models`."""
+    """A world model and its file; ``kind`` is its row in `taso_agents.world_models`.
+
+    Attributes:
+        settings: sizes.
+        xfers, locations: N substitutions and L locations of the action space ``MultiDiscrete([N + 1, L])``.
+        reward_scale: () unit of predicted rewards, in %.
+        seen: (N,) which substitutions ever had a location in the data.
+    """
 
     kind: ClassVar[str]
-    settings: Any
+    reward_scale: Tensor
+    seen: Tensor
+
+    def __init__(self, action_space: spaces.MultiDiscrete, settings: Any) -> None:
+        super().__init__()
+        self.settings = settings
+        self.xfers, self.locations = int(action_space.nvec[0]) - 1, int(action_space.nvec[1])
+        self.register_buffer("reward_scale", torch.ones(()))
+        self.register_buffer("seen", torch.zeros(self.xfers, dtype=torch.bool))
 
     def save(self, path: str | Path, taso: Mapping[str, Any], **parts: Any) -> None:
         """Write the model; ``taso`` holds the rule set's digest and `sizes_of` the environment.

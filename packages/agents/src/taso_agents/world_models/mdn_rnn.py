@@ -96,15 +96,11 @@ class WorldModel(SavedModel):
     }
     """Weights of the losses; the mixture's is divided by the dimensions, as in the dissertation's code."""
 
-    reward_scale: Tensor
-    seen: Tensor
-
     def __init__(
         self, observation_space: spaces.Dict, action_space: spaces.MultiDiscrete, settings: Any = None
     ) -> None:
-        super().__init__()
-        self.settings = s = settings or self.Settings()
-        self.xfers, self.locations = int(action_space.nvec[0]) - 1, int(action_space.nvec[1])
+        s = settings or self.Settings()
+        super().__init__(action_space, s)
         assert box(observation_space, "xfer_mask").shape == (self.xfers + 1,)
         self.encoder = GraphEncoder(observation_space, s.encoder, s.rounds)
         self._make_decoder(observation_space)
@@ -117,8 +113,6 @@ class WorldModel(SavedModel):
         self.mask = nn.Linear(s.hidden, self.xfers)
         self.change = nn.Linear(s.hidden, self.xfers * (2 * s.max_change + 1))
         self.keep = nn.Parameter(torch.tensor(2.0))
-        self.register_buffer("reward_scale", torch.ones(()))
-        self.register_buffer("seen", torch.zeros(self.xfers, dtype=torch.bool))
 
     def _build(self, width: int, source: int) -> None:
         """Make what kinds differ in: latents, recurrent network and heads of latent and reward.

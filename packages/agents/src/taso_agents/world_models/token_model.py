@@ -88,17 +88,14 @@ class TokenWorldModel(Memoryless):
     kind: ClassVar[str] = "tokens"
     has_gradients: ClassVar[bool] = True
     Settings: ClassVar[Any] = TokenSettings
-    reward_scale: Tensor
-    seen: Tensor
     values: Tensor
 
     def __init__(
         self, observation_space: spaces.Dict, action_space: spaces.MultiDiscrete, settings: TokenSettings | None = None
     ) -> None:
-        super().__init__()
-        self.settings = s = settings or TokenSettings(tokens=128)
+        s = settings or TokenSettings(tokens=128)
+        super().__init__(action_space, s)
         assert s.tokens > 0
-        self.xfers, self.locations = int(action_space.nvec[0]) - 1, int(action_space.nvec[1])
         assert box(observation_space, "xfer_mask").shape == (self.xfers + 1,)
         D = s.width
         self.encoder = GraphEncoder(observation_space, s.encoder, s.rounds)
@@ -108,8 +105,6 @@ class TokenWorldModel(Memoryless):
         self.transition = TokenTransition(self.xfers, D, s.transition, s.most_new)
         self.value = nn.Sequential(nn.Linear(D, s.transition), nn.ReLU(), nn.Linear(s.transition, s.bins))
         self.value_rule = nn.Embedding(self.xfers, s.bins)
-        self.register_buffer("reward_scale", torch.ones(()))
-        self.register_buffer("seen", torch.zeros(self.xfers, dtype=torch.bool))
         self.register_buffer("values", torch.linspace(-1, 1, s.bins))
 
     def tokens_of(self, latent: Tensor) -> Tensor:

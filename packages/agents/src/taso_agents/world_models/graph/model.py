@@ -86,21 +86,15 @@ class GraphWorldModel(Memoryless):
     kind: ClassVar[str] = "graph"
     has_gradients: ClassVar[bool] = False
     Settings: ClassVar[Any] = GraphSettings
-    reward_scale: Tensor
-    seen: Tensor
 
     def __init__(
         self, observation_space: spaces.Dict, action_space: spaces.MultiDiscrete, settings: GraphSettings | None = None
     ) -> None:
-        super().__init__()
-        self.settings = settings or GraphSettings(tokens=640)
+        super().__init__(action_space, settings or GraphSettings(tokens=640))
         assert self.settings.tokens > 0
-        self.xfers, self.locations = int(action_space.nvec[0]) - 1, int(action_space.nvec[1])
         widths = [box(observation_space, key).shape[1] for key in ("nodes", "edge_features")]
         self.graphs = GraphMemory(Lessons(Kinds(*widths)), self.settings.width)
         self.learned = 0
-        self.register_buffer("reward_scale", torch.ones(()))
-        self.register_buffer("seen", torch.zeros(self.xfers, dtype=torch.bool))
 
     def prepare(self, dataset: Dataset) -> None:
         """Learn from the episodes that are new.
