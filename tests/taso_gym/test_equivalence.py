@@ -359,6 +359,13 @@ def test_logits_before_a_last_softmax_are_compared(opset: int, wrong: float, ok:
     assert report.outputs[0].ok, "the probabilities alone show nothing"
 
 
+def test_a_given_tolerance_is_that_of_logits_too() -> None:
+    text = SATURATED.replace("{softmax}", "Softmax")
+    models = [parsed(text, w=np.diag([1e4, 2e4, factor * 3e4]).astype(F32)) for factor in (1, 1.01)]
+    assert not validate(*models).ok
+    assert validate(*models, tolerance=0.1).ok
+
+
 def test_a_constant_added_to_all_logits_is_no_difference() -> None:
     text = "g (float[4, 3] x) => (y) { z = Add(x, c)  y = Softmax(z) }"
     report = validate(parsed(text, c=F32(0)), parsed(text, c=F32(1)))

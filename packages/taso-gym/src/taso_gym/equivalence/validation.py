@@ -15,7 +15,7 @@ from onnx import ModelProto
 from taso_gym.equivalence.compare import Difference, Value, compare, compare_floats, worst
 from taso_gym.equivalence.draw import ROUNDS, bind_sizes, draw, input_kinds
 from taso_gym.equivalence.exact import exact_magnitude
-from taso_gym.equivalence.logits import logits_of
+from taso_gym.equivalence.logits import Logits, logits_of
 from taso_gym.equivalence.report import FLOAT32_ONLY, OutputReport, Report
 from taso_gym.equivalence.runtime import Feeds
 from taso_gym.equivalence.site import check_site
@@ -99,16 +99,15 @@ def validate(
         if isinstance(result, str):
             return Report((), labels, f"{FLOAT32_ONLY}: there is nothing to compare", f"it doesn't run: {result}")
         outputs.append(result)
-    report = _with_logits(_report(first, drawn, outputs, labels, tolerance), first.graph, second.graph, drawn[0].feeds)
+    report = _report(first, drawn, outputs, labels, tolerance)
+    if logits := logits_of(first.graph, second.graph):
+        report = _with_logits(report, logits, drawn[0].feeds, tolerance)
     return _with_sites(report, *rewritten) if rewritten and report.is_float32_only else report
 
 
-def _with_logits(report: Report, a: Graph, b: Graph, feeds: Feeds) -> Report:
-    """Return a report that also tells how far logits are apart where the models end in a Softmax."""
-    logits = logits_of(a, b)
-    if not logits:
-        return report
-    found = validate(logits.first, logits.second, inputs=[feeds])
+def _with_logits(report: Report, logits: Logits, feeds: Feeds, tolerance: float | None) -> Report:
+    """Return a report that also tells how far logits are apart."""
+    found = validate(logits.first, logits.second, inputs=[feeds], tolerance=tolerance)
     shown = tuple(replace(o, name=f"logits of {o.name}") for o in found.outputs if o.name in logits.outputs)
     return replace(report, outputs=(*report.outputs, *shown), failure=report.failure or found.failure)
 
