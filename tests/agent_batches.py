@@ -1,8 +1,11 @@
-"""Batches of observations of the real environment, for tests of agents."""
+"""Batches of observations and episodes of the real environment, for tests of agents."""
 
 import gymnasium as gym
 import numpy as np
 import torch
+
+from taso_agents.data.collect import Actor, collect, empty_dataset
+from taso_agents.data.episodes import Dataset
 
 Batch = dict[str, torch.Tensor]
 
@@ -18,6 +21,14 @@ def walk(env: gym.Env, steps: int, seed: int = 0) -> Batch:
         if terminated or truncated:
             observation, _ = env.reset()
     return {key: torch.from_numpy(np.stack([o[key] for o in seen])) for key in observation}
+
+
+def collected(env: gym.Env, *played: tuple[Actor, int], seed: int = 0) -> Dataset:
+    """Return episodes of actors that each play so many steps, one after the other."""
+    found, rng = empty_dataset(env), np.random.default_rng(seed)
+    for actor, steps in played:
+        collect(env, actor, steps, rng, found)
+    return found
 
 
 def without_first(batch: Batch, key: str) -> Batch:

@@ -3,8 +3,9 @@
 import gymnasium as gym
 import numpy as np
 import pytest
+from agent_batches import collected
 
-from taso_agents.data.collect import collect, empty_dataset, greedy_actor
+from taso_agents.data.collect import greedy_actor
 from taso_agents.data.episodes import Dataset
 from taso_agents.data.minari_data import write_minari
 from taso_agents.training.training_env import make_env
@@ -16,9 +17,7 @@ SQUEEZENET = "TasoGraph-SqueezeNet1.1-v0"
 @pytest.fixture(scope="module")
 def dataset() -> Dataset:
     env: gym.Env = make_env(SQUEEZENET, max_steps=4)
-    found = empty_dataset(env)
-    collect(env, greedy_actor(0.3), 8, np.random.default_rng(0), found)
-    return found
+    return collected(env, (greedy_actor(0.3), 8))
 
 
 def test_minari_gives_back_what_was_played(

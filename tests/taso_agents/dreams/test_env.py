@@ -4,6 +4,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 import torch
+from agent_batches import collected
 from gymnasium.utils.env_checker import check_env
 from sb3_contrib import MaskablePPO
 from stable_baselines3 import PPO
@@ -30,9 +31,7 @@ def real() -> gym.Env:
 
 @pytest.fixture(scope="module")
 def dataset(real: gym.Env) -> Dataset:
-    found = empty_dataset(real)
-    collect(real, greedy_actor(0.3), 100, np.random.default_rng(0), found)
-    return found
+    return collected(real, (greedy_actor(0.3), 100))
 
 
 @pytest.fixture(scope="module")

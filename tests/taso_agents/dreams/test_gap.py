@@ -6,8 +6,9 @@ import gymnasium as gym
 import numpy as np
 import pytest
 import torch
+from agent_batches import collected
 
-from taso_agents.data.collect import collect, empty_dataset, greedy_actor
+from taso_agents.data.collect import greedy_actor
 from taso_agents.data.episodes import Dataset
 from taso_agents.dreams import gap
 from taso_agents.dreams.env import Imagined
@@ -26,9 +27,7 @@ def real() -> gym.Env:
 
 @pytest.fixture(scope="module")
 def dataset(real: gym.Env) -> Dataset:
-    found = empty_dataset(real)
-    collect(real, greedy_actor(0.3), 60, np.random.default_rng(0), found)
-    return found
+    return collected(real, (greedy_actor(0.3), 60))
 
 
 @pytest.fixture(scope="module")

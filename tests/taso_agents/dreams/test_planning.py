@@ -6,8 +6,9 @@ import gymnasium as gym
 import numpy as np
 import pytest
 import torch
+from agent_batches import collected
 
-from taso_agents.data.collect import collect, empty_dataset, play_record, random_actor
+from taso_agents.data.collect import play_record, random_actor
 from taso_agents.data.episodes import Dataset
 from taso_agents.dreams.planning import (
     BeamSettings,
@@ -51,9 +52,7 @@ def env() -> gym.Env:
 
 @pytest.fixture(scope="module")
 def dataset(env: gym.Env) -> Dataset:
-    found = empty_dataset(env)
-    collect(env, random_actor(0.0), 40, np.random.default_rng(0), found)
-    return found
+    return collected(env, (random_actor(0.0), 40))
 
 
 @pytest.fixture(scope="module")

@@ -3,11 +3,11 @@
 from itertools import pairwise
 
 import gymnasium as gym
-import numpy as np
 import pytest
 import torch
+from agent_batches import collected
 
-from taso_agents.data.collect import collect, empty_dataset, random_actor
+from taso_agents.data.collect import random_actor
 from taso_agents.data.episodes import Dataset
 from taso_agents.training.training_env import make_env
 from taso_agents.world_models.discrete import DiscreteSettings, DiscreteWorldModel
@@ -22,10 +22,7 @@ def real() -> gym.Env:
 
 @pytest.fixture(scope="module")
 def dataset(real: gym.Env) -> Dataset:
-    found, rng = empty_dataset(real), np.random.default_rng(0)
-    collect(real, random_actor(0.0), 20, rng, found)
-    collect(real, random_actor(0.5), 5, rng, found)
-    return found
+    return collected(real, (random_actor(0.0), 20), (random_actor(0.5), 5))
 
 
 @pytest.fixture(scope="module")

@@ -6,8 +6,9 @@ import gymnasium as gym
 import numpy as np
 import pytest
 import torch
+from agent_batches import collected
 
-from taso_agents.data.collect import collect, empty_dataset, greedy_actor, random_actor
+from taso_agents.data.collect import greedy_actor, random_actor
 from taso_agents.data.episodes import Dataset
 from taso_agents.training import checkpoint
 from taso_agents.training.training_env import describe, make_env
@@ -27,10 +28,7 @@ def short() -> gym.Env:
 
 @pytest.fixture(scope="module")
 def dataset(short: gym.Env) -> Dataset:
-    found, rng = empty_dataset(short), np.random.default_rng(0)
-    collect(short, greedy_actor(0.3), 240, rng, found)
-    collect(short, random_actor(0.1), 60, rng, found)
-    return found
+    return collected(short, (greedy_actor(0.3), 240), (random_actor(0.1), 60))
 
 
 def make_model(env: gym.Env, settings: WorldModelSettings = SIZES) -> WorldModel:
@@ -106,8 +104,7 @@ def test_it_predicts_better_than_persistence(
     short: gym.Env, fitted: tuple[WorldModel, torch.Tensor, list[Fitted]]
 ) -> None:
     model = fitted[0]
-    fresh = empty_dataset(short)
-    collect(short, greedy_actor(0.3), 60, np.random.default_rng(9), fresh)
+    fresh = collected(short, (greedy_actor(0.3), 60), seed=9)
     batch = pad_episodes(fresh.episodes, model.xfers)
     with torch.no_grad():
         latent = encode_all(model, fresh)[batch.graph][:, :-1]

@@ -6,8 +6,9 @@ import gymnasium as gym
 import numpy as np
 import pytest
 import torch
+from agent_batches import collected
 
-from taso_agents.data.collect import collect, empty_dataset, greedy_actor, random_actor
+from taso_agents.data.collect import greedy_actor, random_actor
 from taso_agents.data.episodes import Dataset
 from taso_agents.data.starts import Starts, starts_of
 from taso_agents.dreams.env import DreamEnv, DreamSettings, DreamVectorEnv, imagine
@@ -44,10 +45,7 @@ def real() -> gym.Env:
 
 @pytest.fixture(scope="module")
 def dataset(real: gym.Env) -> Dataset:
-    found, rng = empty_dataset(real), np.random.default_rng(0)
-    collect(real, greedy_actor(0.3), 40, rng, found)
-    collect(real, random_actor(0.2), 20, rng, found)
-    return found
+    return collected(real, (greedy_actor(0.3), 40), (random_actor(0.2), 20))
 
 
 @pytest.fixture(scope="module", params=list(WORLD_MODELS))

@@ -4,8 +4,9 @@ import gymnasium as gym
 import numpy as np
 import pytest
 import torch
+from agent_batches import collected
 
-from taso_agents.data.collect import collect, empty_dataset, greedy_actor, random_actor
+from taso_agents.data.collect import greedy_actor, random_actor
 from taso_agents.data.episodes import Dataset, EpisodeRecord
 from taso_agents.training.training_env import make_env
 from taso_agents.world_models.fit import FitSettings, encode_all, fit
@@ -23,10 +24,7 @@ def real() -> gym.Env:
 
 @pytest.fixture(scope="module")
 def dataset(real: gym.Env) -> Dataset:
-    found, rng = empty_dataset(real), np.random.default_rng(0)
-    collect(real, greedy_actor(0.3), 30, rng, found)
-    collect(real, random_actor(0.0), 30, rng, found)
-    return found
+    return collected(real, (greedy_actor(0.3), 30), (random_actor(0.0), 30))
 
 
 @pytest.fixture(scope="module")

@@ -6,8 +6,9 @@ import gymnasium as gym
 import numpy as np
 import pytest
 import torch
+from agent_batches import collected
 
-from taso_agents.data.collect import collect, empty_dataset, random_actor
+from taso_agents.data.collect import random_actor
 from taso_agents.data.episodes import Dataset
 from taso_agents.training.training_env import make_env
 from taso_agents.world_models.graph.dream_state import DreamState, Imagination, spot_of
@@ -24,9 +25,7 @@ def real() -> gym.Env:
 
 @pytest.fixture(scope="module")
 def dataset(real: gym.Env) -> Dataset:
-    found = empty_dataset(real)
-    collect(real, random_actor(0.0), 240, np.random.default_rng(0), found)
-    return found
+    return collected(real, (random_actor(0.0), 240))
 
 
 def learned(dataset: Dataset) -> Lessons:

@@ -4,8 +4,9 @@ import gymnasium as gym
 import numpy as np
 import pytest
 import torch
+from agent_batches import collected
 
-from taso_agents.data.collect import collect, empty_dataset, random_actor
+from taso_agents.data.collect import random_actor
 from taso_agents.data.episodes import Dataset
 from taso_agents.dreams.gap import horizons
 from taso_agents.training.training_env import make_env
@@ -22,9 +23,7 @@ def real() -> gym.Env:
 
 @pytest.fixture(scope="module")
 def dataset(real: gym.Env) -> Dataset:
-    found = empty_dataset(real)
-    collect(real, random_actor(0.0), 360, np.random.default_rng(0), found)
-    return found
+    return collected(real, (random_actor(0.0), 360))
 
 
 @pytest.fixture
@@ -41,8 +40,7 @@ def test_the_same_graph_has_the_same_number(model: GraphWorldModel, dataset: Dat
 
 
 def test_new_dreams_are_like_reality(model: GraphWorldModel, real: gym.Env) -> None:
-    fresh = empty_dataset(real)
-    collect(real, random_actor(0.0), 60, np.random.default_rng(1), fresh)
+    fresh = collected(real, (random_actor(0.0), 60), seed=1)
     one, five, _ = horizons(model, fresh, (1, 5))
     assert one.gap < 0.03 and five.gap < 0.15 and five.f1 > 0.95
 
