@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from taso_substitutions import cli
-from taso_substitutions.engine import Serial
-from taso_substitutions.fragment import Fragment
-from taso_substitutions.fragments import chosen_fragments
-from taso_substitutions.pipeline import FragmentResult, Pipeline
-from taso_substitutions.work import WorkFolder
+from taso_substitutions.enumeration.fragment import Fragment
+from taso_substitutions.enumeration.fragments import chosen_fragments
+from taso_substitutions.generation.engine import Serial
+from taso_substitutions.generation.pipeline import FragmentResult, Pipeline
+from taso_substitutions.generation.work import WorkFolder
 
 LARGEST = (4, 4, 4, 4)
 SMALL = ["--ops", 2, "--fragments", "scalar", "--operators", "MatMul,Mul", "--no-certificates", "--jobs", 1]

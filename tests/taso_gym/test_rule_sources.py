@@ -11,7 +11,8 @@ from rule_discovery import SMALL, run
 from taso_gym.env import TasoGraphEnv
 from taso_gym.errors import RuleError
 from taso_gym.replay import Replay
-from taso_gym.rules.ruleset import READERS, RuleSet, package_sets
+from taso_gym.rules.files import READERS, package_sets
+from taso_gym.rules.ruleset import RuleSet
 from taso_gym.rules.state import check as check_state
 from taso_substitutions.verify import certify
 

@@ -12,7 +12,8 @@ from network_runs import small
 from taso_gym import cost, models
 from taso_gym.equivalence import validate
 from taso_gym.graph import Graph
-from taso_gym.rules.ruleset import RuleSet, generated_sets, package_sets
+from taso_gym.rules.files import generated_sets, package_sets
+from taso_gym.rules.ruleset import RuleSet
 from taso_gym.rules.state import RewriteState, check
 
 FIVE = ("BERT", "InceptionV3", "ResNet18", "ResNet50", "SqueezeNet1.1")

@@ -70,6 +70,18 @@ def test_it_is_measured_with_the_users_threads(model, timed):
     assert asked["threads"] == 2 and asked["provider"] == "cpu"
 
 
+@pytest.mark.parametrize(
+    ("options", "wanted"), [((), True), (("--no-measure",), False), (("--no-measure", "--finalists"), True)]
+)
+def test_finalists_are_timed_unless_nothing_is(model, timed, monkeypatch, options, wanted):
+    timed(0.9, 0.9)
+    asked, module = {}, sys.modules["taso_gym.cli.optimize"]
+    search = module.search_for
+    monkeypatch.setattr(module, "search_for", lambda *given, **named: asked.update(named) or search(*given, **named))
+    optimised(model, *options)
+    assert asked["finalists"] is wanted
+
+
 def test_where_time_is_not_the_objective_a_slower_result_is_written(model, timed):
     timed(1.5, 1.5)
     assert optimised(model, "--objective", "kernels").read_bytes() != model.read_bytes()

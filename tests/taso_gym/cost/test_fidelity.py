@@ -88,6 +88,13 @@ def normalised_branch_added_last(b: GraphBuilder) -> int:
 
 
 @graph
+def three_branches_added(b: GraphBuilder) -> int:
+    x = b.add("Relu", conv(b, image(b), 32))
+    convolutions = b.add("Add", conv(b, x, 32, 3), conv(b, x, 32))
+    return conv(b, b.add("Relu", b.add("Add", convolutions, norm(b, x))), 32)
+
+
+@graph
 def two_convolutions_added(b: GraphBuilder) -> int:
     x = b.add("Relu", conv(b, image(b), 32))
     return b.add("Relu", b.add("Add", conv(b, x, 32), conv(b, x, 32)))

@@ -172,3 +172,21 @@ def test_a_missing_package_names_the_extras(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
     with pytest.raises(MissingPackageError, match=r"taso-gym\[cpu\]' or pip install 'taso-gym\[gpu\]"):
         load("onnxruntime")
+
+
+def test_a_fused_sum_is_costed_as_done_in_place(cache: Path) -> None:
+    """A convolution that adds to a value overwrites it in a network; alone its kernel has to copy it first."""
+    b, images = GraphBuilder({"": 20}), list[int]()
+    value = b.input("x", TensorType("float", (1, 64, 112, 112)))
+    for name in "uvwz":
+        value = b.add("Conv", value, weight(b, name, 64, 1, 1, 1), group=64)
+        images.append(value)
+        value = b.add("Add", value, images[0]) if name == "v" else value
+    b.output("y", value)
+    graph, found = b.build(), OnnxRuntimeCost(cache=cache)
+    times = [
+        found.node(n.sig, found.context(graph, i)).time_ps for i, n in graph.operators() if n.sig.op.name == "Conv"
+    ]
+    assert found.graph(graph).time_ps == sum(times)
+    with_sum, without = times[1:3]
+    assert with_sum < 1.4 * without

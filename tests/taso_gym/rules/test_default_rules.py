@@ -9,8 +9,9 @@ import pytest
 from onnxruntime.capi.onnxruntime_pybind11_state import Fail
 from rule_graphs import LeftSide, run
 
+from taso_gym.rules.files import package_sets, read_rules
 from taso_gym.rules.rule import Rule
-from taso_gym.rules.ruleset import RuleSet, is_portable, package_sets, read_rules, rule_digest
+from taso_gym.rules.ruleset import RuleSet, is_portable, rule_digest
 from taso_gym.rules.state import RewriteState, check
 from taso_substitutions.verify import Passed, check_rule, testing
 from taso_substitutions.verify.sampling import sample_instances

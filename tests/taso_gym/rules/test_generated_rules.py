@@ -4,8 +4,9 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
+from taso_gym.rules.files import generated_sets
 from taso_gym.rules.rule import Rule
-from taso_gym.rules.ruleset import RuleSet, generated_sets
+from taso_gym.rules.ruleset import RuleSet
 from taso_substitutions.verify import Passed, check_rule
 
 BASIS = RuleSet.load("basis", numerics="fast")

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from matching_graphs import RULES
 
 from taso_gym.errors import RuleError
+from taso_gym.rules.files import package_sets
 from taso_gym.rules.notation import parse_rules, unparse
 from taso_gym.rules.rule import Absent, AllOutputs, Call, Constant, Expr, Output, Rest, Rule, Var
-from taso_gym.rules.ruleset import package_sets
 
 
 def one(line: str) -> Rule:

@@ -6,7 +6,8 @@ from matching_graphs import graph_of, random_graph, rule_set, show, transformer
 from taso_gym.builder import GraphBuilder
 from taso_gym.graph import Graph, check, value_of
 from taso_gym.rules.matching import Matches
-from taso_gym.rules.rewrite import Overlay, predict, rewrite
+from taso_gym.rules.overlay import Overlay
+from taso_gym.rules.rewrite import predict, rewrite
 from taso_gym.rules.state import RewriteState
 from taso_gym.signature import OpaqueOperator, opaque_signature
 from taso_gym.tensor import TensorType

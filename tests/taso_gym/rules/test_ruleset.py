@@ -8,8 +8,9 @@ import pytest
 from matching_graphs import rule_set
 
 from taso_gym.errors import OptionError, RuleError
+from taso_gym.rules.files import package_sets, read_certificates
 from taso_gym.rules.notation import parse_rules
-from taso_gym.rules.ruleset import RuleSet, package_sets, read_certificates, rule_digest
+from taso_gym.rules.ruleset import RuleSet, rule_digest
 
 TEXT = """
 a [exact]: Relu(Relu(x)) => Relu(x)

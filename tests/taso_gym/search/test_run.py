@@ -151,3 +151,10 @@ def test_checkpoint_holds_only_plain_data(start, tmp_path):
     file = tmp_path / "search.json"
     run(start, "beam", Budget(steps=2000), checkpoint=file)
     assert set(json.loads(file.read_text())) == {"identity", "seconds", "searcher"}
+
+
+def test_a_search_that_finds_nothing_more_ends_when_it_has_been_idle(start):
+    found = run(start, "taso", Budget(60.0, idle=0.0))
+    assert not found.exhausted and found.seconds < 30
+    bottom = run(found.state, "greedy", Budget(steps=4000))
+    assert bottom.path == ()  # it had gone down before

@@ -5,6 +5,7 @@ from rule_discovery import run
 
 from taso_gym.rules.taso_pb import read_file
 from taso_substitutions.verify import certify
+from taso_substitutions.verify.certificates import sidecar_of
 
 TRUE = "assoc: MatMul(x, MatMul(y, z)) => MatMul(MatMul(x, y), z) if rank(x) == 2 and rank(y) == 2 and rank(z) == 2\n"
 FALSE = "wrong: Relu(Add(x, y)) => Add(Relu(x), Relu(y))\n"
@@ -38,7 +39,34 @@ def test_recheck_writes_nothing_for_a_false_rule(mine: Path, capsys: pytest.Capt
     mine.write_text(TRUE + FALSE)
     assert run("recheck", mine, "--write") == 2
     assert "wrong is false" in capsys.readouterr().err
-    assert list(mine.parent.iterdir()) == [mine]
+    assert not sidecar_of(mine).exists()
+
+
+def test_recheck_names_all_false_rules_of_all_files(mine: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    other = mine.with_name("other.rules")
+    other.write_text(FALSE.replace("wrong", "false") + FALSE)
+    assert run("recheck", mine, other, "--write", "--jobs", 1) == 2
+    printed = capsys.readouterr()
+    assert "1 proved of 1 rules" in printed.out
+    assert "wrong is false" in printed.err
+    assert "false is false" in printed.err
+
+
+def test_recheck_in_processes_writes_the_same_bytes(mine: Path) -> None:
+    mine.write_text(TRUE + "f: Neg(Neg(x)) => x\n")
+    written = [(run("recheck", mine, "--write", "--jobs", jobs), sidecar_of(mine).read_bytes()) for jobs in (1, 2)]
+    assert written[0] == written[1]
+    assert written[0][0] == 0
+
+
+def test_recheck_takes_sets_by_name_and_says_what_it_took(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("recheck", "cse", "--jobs", 1) == 0
+    assert "of CPU time" in capsys.readouterr().out
+
+
+def test_recheck_of_no_such_set(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("recheck", "nothing") == 2
+    assert "expected a rule set" in capsys.readouterr().err
 
 
 def test_recheck_sees_a_rule_that_was_changed(mine: Path, capsys: pytest.CaptureFixture[str]) -> None:

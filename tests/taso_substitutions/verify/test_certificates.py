@@ -1,60 +1,16 @@
+"""Rows of certificates, and those that the package ships."""
+
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from taso_gym.errors import EquivalenceError, RuleError
-from taso_gym.rules.ruleset import RuleSet, rule_digest
-from taso_substitutions.verify import certify, recheck
-from taso_substitutions.verify.certificates import stated_error
+from taso_gym.rules.files import generated_sets, package_sets, read_rules
+from taso_gym.rules.ruleset import rule_digest
+from taso_substitutions.verify.certificates import outdated, read_rows, sidecar_of, stated_error
 
-TRUE = "f [exact any]: Neg(Neg(x)) => x\ng: MatMul(x, MatMul(y, z)) <=> MatMul(MatMul(x, y), z) if rank(y) == 2\n"
-
-
-def write(folder: Path, text: str) -> Path:
-    path = folder / "mine.rules"
-    path.write_text(text, encoding="utf-8")
-    return path
-
-
-def test_a_row_for_each_direction_that_the_rule_set_reads(tmp_path: Path) -> None:
-    path = write(tmp_path, TRUE)
-    rows = [json.loads(line) for line in certify(path, instances=4).read_text(encoding="utf-8").splitlines()]
-    rules = RuleSet.load(path)
-    assert [row["rule"] for row in rows] == [rule_digest(rule) for rule in rules]
-    assert [row["name"] for row in rows] == ["f", "g", "g.reverse"]
-    assert rules.certificates == dict.fromkeys(["f", "g", "g.reverse"], "proved")
-
-
-def test_a_row_says_how_it_was_tested(tmp_path: Path) -> None:
-    row = json.loads(certify(write(tmp_path, TRUE), instances=4, draws=3, seed=7).read_text().splitlines()[0])
-    assert (row["status"], row["numerics"], row["error"]) == ("proved", "exact", 0.0)
-    assert {k: row["t3"][k] for k in ("method", "p", "tests", "seed")} == {
-        "method": "field",
-        "p": 2**31 - 1,
-        "tests": 24,
-        "seed": 7,
-    }
-    assert row["t3"]["dims"]["ranks"][0] <= row["t3"]["dims"]["ranks"][1]
-
-
-def test_certifying_again_gives_the_same_bytes(tmp_path: Path) -> None:
-    path = write(tmp_path, TRUE)
-    assert certify(path, instances=4).read_bytes() == certify(path, instances=4).read_bytes()
-
-
-def test_a_changed_rule_has_no_certificate(tmp_path: Path) -> None:
-    path = write(tmp_path, TRUE)
-    certify(path, instances=4)
-    write(tmp_path, TRUE.replace("Neg(Neg(x)) => x", "Neg(Neg(x)) => Abs(x)"))
-    assert "f" not in RuleSet.load(path).certificates
-
-
-def test_a_false_rule_is_refused_with_its_counterexample_and_nothing_is_written(tmp_path: Path) -> None:
-    path = write(tmp_path, TRUE + "h: Sub(x, y) => Sub(y, x)\n")
-    with pytest.raises(EquivalenceError, match="h is false: output 0 at"):
-        certify(path, instances=4)
-    assert list(tmp_path.iterdir()) == [path]
+SHIPPED = package_sets() | generated_sets()
 
 
 @pytest.mark.parametrize(("error", "stated"), [(0.0, 0.0), (3e-17, 1e-15), (1e-15, 1e-15), (2e-14, 1e-13)])
@@ -62,40 +18,31 @@ def test_errors_are_stated_as_powers_of_ten(error: float, stated: float) -> None
     assert stated_error(error) == pytest.approx(stated)
 
 
-def test_certificates_that_hold_are_rechecked_without_a_difference(tmp_path: Path) -> None:
-    path = write(tmp_path, TRUE + "s [fast]: Tanh(x) => Sub(Mul(Sigmoid(Mul(x, 2)), 2), 1)\n")
-    certify(path, instances=4)
-    assert recheck(path) == []
+def rows(path: Path) -> dict[str, Any]:
+    return read_rows(sidecar_of(path))
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_shipped_certificates_are_of_the_present_format(name: str) -> None:
+    assert [row["name"] for row in rows(SHIPPED[name]).values() if outdated(row)] == []
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_every_shipped_rule_has_a_certificate_and_every_certificate_a_rule(name: str) -> None:
+    assert set(rows(SHIPPED[name])) == {rule_digest(rule) for rule in read_rules(SHIPPED[name])}
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "difference"),
+    ("old", "new"),
     [
-        ('"status": "proved"', '"status": "analytic"', 'status "analytic", found "proved"'),
-        ('"digest": "', '"digest": "0', "f: expected t1"),
-        ('"elements": ', '"elements": 1', "f: expected t2"),
-        ('"small_model": 1', '"small_model": 0', "small_model 0, found 1"),
-        ('"axioms": []', '"axioms": ["max"]', 'axioms ["max"], found []'),
-        ('"tests": 16', '"tests": 32', "f: expected t3"),
-        ('"rule": "', '"rule": "0', "f: expected a certificate, found none"),
+        ('"error": 0.0', '"error": 0.0, "more": 1'),
+        ('"ranks": {', '"fixed": {'),
+        ('"at_bound": ', '"at": '),
+        ('"small_model": 1, ', ""),
     ],
 )
-def test_a_tampered_certificate_is_found(tmp_path: Path, old: str, new: str, difference: str) -> None:
-    path = write(tmp_path, TRUE)
-    sidecar = certify(path, instances=4)
-    text = sidecar.read_text()
-    assert old in text
-    sidecar.write_text(text.replace(old, new, 1))
-    assert difference in "\n".join(recheck(path))
-
-
-def test_a_certificate_that_cannot_be_read_is_one_clear_error(tmp_path: Path) -> None:
-    path = write(tmp_path, TRUE)
-    certify(path, instances=4).write_text("[]\n")
-    with pytest.raises(RuleError, match="expected a certificate as a JSON object"):
-        recheck(path)
-
-
-def test_rechecking_a_file_without_certificates_is_one_clear_error(tmp_path: Path) -> None:
-    with pytest.raises(RuleError, match="expected certificates in"):
-        recheck(write(tmp_path, TRUE))
+def test_a_row_of_another_format_is_outdated(old: str, new: str) -> None:
+    row = json.dumps(next(iter(rows(SHIPPED["cse"]).values())))
+    assert not outdated(json.loads(row))
+    assert old in row
+    assert outdated(json.loads(row.replace(old, new, 1)))

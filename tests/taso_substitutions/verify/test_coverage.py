@@ -1,5 +1,6 @@
 """Kinds of instances of a rule: all ranks, and all sizes of 1 where axes meet, are proved."""
 
+from dataclasses import replace
 from itertools import islice
 
 import numpy as np
@@ -8,10 +9,11 @@ import pytest
 from taso_gym.rules.notation import parse_rules
 from taso_gym.rules.rule import Rule
 from taso_gym.rules.ruleset import RuleSet
-from taso_substitutions.verify.coverage import Coverage, cover, uniform
+from taso_gym.tensor import TensorType
+from taso_substitutions.verify.coverage import SIZE, Coverage, cover, uniform, variants
 from taso_substitutions.verify.instance import Instance
 from taso_substitutions.verify.levels import assess
-from taso_substitutions.verify.prover import UnprovableError, prove
+from taso_substitutions.verify.prover import UnprovableError, follows, prove
 from taso_substitutions.verify.sampling import sample_instances
 from taso_substitutions.verify.testing import Counterexample, Passed, Trial, check_rule
 
@@ -66,6 +68,42 @@ def test_a_rule_that_only_sampling_would_miss_is_refused_where_sizes_are_1() -> 
     assert all(prove(rule, i.binding()).complete for i in alike)
     with pytest.raises(UnprovableError):
         cover(rule, alike, 6, prove)
+
+
+SUMMED = "ReduceSum(Add(x, y), axes=[0]) => ReduceSum(Add(y, x), axes=[0]) if rank(x) == 2 and rank(y) == 2"
+SUMS = SUMMED.replace("ReduceSum(Add(y, x), axes=[0])", "Add(ReduceSum(x, axes=[0]), ReduceSum(y, axes=[0]))")
+
+
+@pytest.mark.parametrize(("text", "axis", "expected"), [(SUMMED, 0, True), (SUMS, 0, False), (SUMS, 1, True)])
+def test_a_size_of_1_needs_no_proof_where_no_operator_but_broadcasting_meets_it(
+    text: str, axis: int, expected: bool
+) -> None:
+    """The sum of y along its only element isn't that of y repeated."""
+    rule = rule_of(text)
+    (instance,) = uniform(rule)
+    shape = tuple(1 if i == axis else SIZE for i in range(2))
+    found = replace(instance, tensors={**instance.tensors, "y": TensorType("float", shape)})
+    assert follows(rule, found.binding(), prove(rule, instance.binding())) is expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "LayerNormalization(Add(x, y), g, b, axis=0) => LayerNormalization(Sum(y, x), g, b, axis=0) if rank(y) == 2",
+        "Softmax(Mul(x, y), axis=a) => Softmax(Mul(y, x), axis=a) if rank(y) == 2",
+        "Concat(Sub(x, y), z, axis=0) => Concat(Neg(Sub(y, x)), z, axis=0) if rank(x) == 2 and rank(y) == 2",
+    ],
+)
+def test_what_follows_is_proved_too(text: str) -> None:
+    """That repeating commutes with all that operators do is held to the proofs that it saves."""
+    rule, checked = rule_of(text), 0
+    for instance in islice(uniform(rule), 5):
+        proof = prove(rule, instance.binding())
+        for found in islice(variants(rule, instance, proof), 9):
+            if follows(rule, found.binding(), proof):
+                checked += 1
+                assert prove(rule, found.binding()).complete, str(found)
+    assert checked > 0
 
 
 def test_what_is_proved_of_a_wrong_right_side_for_high_ranks_is_nothing() -> None:

@@ -31,3 +31,10 @@ def test_all_optional_operands_are_found() -> None:
     ):
         (rule,) = parse_rules(f"f: {text} => {text}")
         assert len(list(sample_instances(rule, 12, seed=0))) == 12
+
+
+def test_a_kernel_over_blocks_of_pixels_covers_whole_blocks() -> None:
+    text = "Conv(DepthToSpace(x, blocksize=f), w)"
+    (rule,) = parse_rules(f"f: {text} => {text}")
+    for instance in sample_instances(rule, 12, seed=0):
+        assert [d % instance.attrs["f"] for d in instance.tensors["w"].shape[2:]] == [0, 0]

@@ -45,6 +45,42 @@ def test_true_rules_are_proved_for_all_sizes(text: str, given: dict[str, Any]) -
     assert shown(text, **given).complete
 
 
+HEADS = "ms.MultiHeadAttention(q, k, v, num_heads=2, scale=1.0)"
+STEPS = (
+    "Reshape(Transpose(Reshape(x, shape=[dim(x, 0), dim(x, 1) // 4, 2, 2, dim(x, 2), dim(x, 3)]), "
+    "perm=[0, 1, 4, 2, 5, 3]), shape=[dim(x, 0), dim(x, 1) // 4, 2 * dim(x, 2), 2 * dim(x, 3)])"
+)
+HALF = "dim(x, 0) // 2"
+HALVES = f"Slice(x, starts=[0], ends=[{HALF}], axes=[0]), Slice(x, starts=[{HALF}], ends=[dim(x, 0)], axes=[0])"
+GENERAL: dict[str, tuple[str, dict[str, Any]]] = {
+    "a real number isn't NaN": ("Where(IsNaN(x), y, x) => x", {"x": (2, 3), "y": (2, 3)}),
+    "channels are a multiple of what they are divided by": (
+        f'DepthToSpace(x, blocksize=2, mode="CRD") => {STEPS}',
+        {"x": (2, 8, 3, 5)},
+    ),
+    "as the left side reshapes them": (
+        f"ReduceSum(Reshape(x, shape=s), axes=[0], keepdims=0) => Add({HALVES}) if s == [2, {HALF}]",
+        {"x": (6,), "attrs": {"s": (2, 3)}},
+    ),
+    "heads divide the width": (
+        f"Relu({HEADS}) => Clip({HEADS}, min=0)",
+        {"q": (2, 3, 8), "k": (2, 5, 8), "v": (2, 5, 6)},
+    ),
+}
+
+
+@pytest.mark.parametrize("case", GENERAL)
+def test_sizes_stay_general(case: str) -> None:
+    text, given = GENERAL[case]
+    proof = shown(text, **given)
+    assert (proof.complete, proof.numbers) == (True, ())
+
+
+def test_a_size_that_only_the_right_side_divides_stays_a_number() -> None:
+    text = "Relu(x) => Reshape(Relu(Reshape(x, shape=[dim(x, 0) // 2, 2])), shape=[dim(x, 0)])"
+    assert shown(text, x=(6,)).numbers == ("x.0",)
+
+
 # rules that are false, though many of them hold where sizes are equal by accident, or 1, or without padding or groups
 FALSE: list[tuple[str, dict[str, Any]]] = [
     ("Mul(x, Add(y, z)) => Add(Mul(x, y), z)", {"x": (2, 3), "y": (2, 3), "z": (2, 3)}),

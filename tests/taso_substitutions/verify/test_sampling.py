@@ -86,5 +86,5 @@ def test_too_few_instances_are_an_error() -> None:
 
 
 def test_an_attribute_that_cannot_be_drawn_is_an_error() -> None:
-    with pytest.raises(EquivalenceError, match="expected a way to draw the attribute blocksize of DepthToSpace"):
-        list(sample_instances(rule("f: DepthToSpace(x, blocksize=b) => DepthToSpace(x, blocksize=b)"), 1, seed=0))
+    with pytest.raises(EquivalenceError, match="expected a way to draw the attribute blocksize of SpaceToDepth"):
+        list(sample_instances(rule("f: SpaceToDepth(x, blocksize=b) => SpaceToDepth(x, blocksize=b)"), 1, seed=0))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from typing import Any, NamedTuple
 from taso_gym import cost as costs
 from taso_gym import onnx_io
 from taso_gym.cost.objective import Objective, quantities
+from taso_gym.cost.onnxruntime import OnnxRuntimeCost
 from taso_gym.cost.recorded import RecordedCost
 from taso_gym.cost_model import Cost, CostModel
 from taso_gym.equivalence import Report, validate
@@ -20,6 +22,7 @@ from taso_gym.rules.rule import Numerics
 from taso_gym.rules.ruleset import RuleSet, load_checked
 from taso_gym.rules.state import Match, RewriteState
 from taso_gym.search import Budget, Progress, SearchResult, run
+from taso_gym.search.finalists import FIRST, IDLE, Bout, Contest, Finalist
 
 
 class AppliedRule(NamedTuple):
@@ -48,6 +51,7 @@ class Result:
         objective: what was lowered.
         quantities: of `taso_gym.cost.objective.QUANTITIES` before and after.
         sites: what the rewritten sites give, each computed alone in float64.
+        bouts: how finalists compared with the fastest before them, measured end to end.
         share_recorded: part of the result that a recorded cost model has in its table, from 0 to 1; else None.
     """
 
@@ -60,6 +64,7 @@ class Result:
     objective: Objective
     quantities: Mapping[str, tuple[int, int]]
     sites: SiteChecks
+    bouts: tuple[Bout, ...] = ()
     share_recorded: float | None = None
 
     @property
@@ -94,6 +99,8 @@ def optimize(
     on_progress: Callable[[Progress], None] | None = None,
     checkpoint: str | Path | None = None,
     objective: str | Objective = "time",
+    finalists: bool = True,
+    on_contest: Callable[[str], None] | None = None,
     **options: Any,
 ) -> Result:
     """Search for a cheaper graph that computes the same.
@@ -111,6 +118,9 @@ def optimize(
         on_progress: called after every step of the search.
         checkpoint: file to write now and then, and to go on from.
         objective: what is lowered: ``time``, ``memory``, ``time+0.2*memory`` … (see `taso_gym.cost.objective`).
+        finalists: where costs are measured in onnxruntime and a time is given, spend a part of it on further
+            searches and on measuring what they find end to end (see `taso_gym.search.finalists`).
+        on_contest: called with what is done then.
         **options: handed to the search (``alpha=1.0``, ``width=16``).
 
     Raises:
@@ -126,14 +136,24 @@ def optimize(
     spend = budget if isinstance(budget, Budget) else Budget(budget)
     goal = objective if isinstance(objective, Objective) else Objective.parse(objective)
     kept = {"on_progress": on_progress, "checkpoint": checkpoint, "objective": goal}
-    found = run(start, search, spend, seed, **kept, **options)
+    contested = finalists and goal.is_time and isinstance(judge, OnnxRuntimeCost) and spend.seconds < math.inf
+    bouts: list[Bout] = []
+    if not contested:
+        found = run(start, search, spend, seed, **kept, **options)
+    else:
+        first = spend._replace(seconds=FIRST * spend.seconds, idle=IDLE * spend.seconds)
+        found = run(start, search, first, seed, **kept, **options)
+        contest = Contest(Finalist("first", start, found), search, seed, options, progress=on_contest)
+        if found.path and not found.interrupted:
+            _, start, found = contest.run(spend.seconds - found.seconds)
+            bouts = contest.bouts
     checker = WalkChecker()
     applied = tuple(replayed(start, found.path, checker))
-    ends = [quantities(state.graph, state.cost, judge) for state in (start, found.state)]
+    ends = [quantities(state.graph, state.cost, start.cost_model) for state in (start, found.state)]
     both = {name: (ends[0][name], ends[1][name]) for name in ends[0]}
     share = judge.share_recorded(found.state.graph) if isinstance(judge, RecordedCost) else None
     costed = (start.cost, found.state.cost)
-    return Result(graph, found.state.graph, *costed, applied, found, goal, both, checker.result(), share)
+    return Result(graph, found.state.graph, *costed, applied, found, goal, both, checker.result(), tuple(bouts), share)
 
 
 def replayed(state: RewriteState, path: tuple[Match, ...], checker: WalkChecker) -> list[AppliedRule]:

@@ -13,13 +13,13 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from taso_gym.console import console, errors
 from taso_gym.errors import OptionError
-from taso_substitutions.engine import engine
-from taso_substitutions.enumerate import estimated_bytes
-from taso_substitutions.fragment import MOST_OPERATORS, Fragment
-from taso_substitutions.fragments import chosen_fragments
-from taso_substitutions.pipeline import Generated, Pipeline
-from taso_substitutions.store import check_writable, write
-from taso_substitutions.work import WorkFolder
+from taso_substitutions.enumeration.enumerate import estimated_bytes
+from taso_substitutions.enumeration.fragment import MOST_OPERATORS, Fragment
+from taso_substitutions.enumeration.fragments import chosen_fragments
+from taso_substitutions.generation.engine import engine
+from taso_substitutions.generation.pipeline import Generated, Pipeline
+from taso_substitutions.generation.store import check_writable, write
+from taso_substitutions.generation.work import WorkFolder
 
 MOST = 300
 """Equalities that full.rules states by default."""

@@ -14,16 +14,17 @@ import typer
 from taso_gym.atomic import write_bytes, write_text
 from taso_gym.console import console
 from taso_gym.errors import OptionError, RuleError
+from taso_gym.rules.files import reader_of
 from taso_gym.rules.rule import Rule
-from taso_gym.rules.ruleset import RuleSet, reader_of
+from taso_gym.rules.ruleset import RuleSet
 from taso_gym.rules.taso_pb import read_file
 from taso_gym.rules.taso_wire import serialize
 from taso_gym.rules.unparse import unparse
 from taso_substitutions.cli.generate import Display
-from taso_substitutions.engine import engine
-from taso_substitutions.judge import TasoWork, Verdict, judge, judge_taso
-from taso_substitutions.taso_export import record_of
-from taso_substitutions.tensat import read_tensat
+from taso_substitutions.generation.engine import engine
+from taso_substitutions.interop.judge import TasoWork, Verdict, judge, judge_taso
+from taso_substitutions.interop.taso_export import record_of
+from taso_substitutions.interop.tensat import read_tensat
 from taso_substitutions.verify.certificates import certificates, sidecar_of
 
 
@@ -52,6 +53,7 @@ def import_rules(
         if not verdicts:
             raise RuleError(f"expected rules in {file}, found none")
         report(verdicts)
+        console.print(f"decided in {running.cpu_s:.0f} s of CPU time", highlight=False)
         if output is not None:
             held = [v.rule for v in verdicts if v.rule is not None]
             rows = [row for part in running.map(certificates, [[rule] for rule in held]) for row in part]

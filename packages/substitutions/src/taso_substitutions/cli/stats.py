@@ -11,7 +11,8 @@ import typer
 from rich.table import Table
 
 from taso_gym.console import console
-from taso_gym.rules.ruleset import RuleSet, generated_sets, only_reorders, operators_of
+from taso_gym.rules.files import generated_sets
+from taso_gym.rules.ruleset import RuleSet, only_reorders, operators_of
 
 
 def stats(source: Annotated[str, typer.Argument(help="A rule set of the package, or a rule file.")] = "basis") -> None:

@@ -25,6 +25,8 @@ from taso_substitutions.verify.z3_terms import has_division, real, with_comparis
 
 RLIMIT = 5_000_000
 """z3 resource units for one element: counted work, the same on every machine."""
+BLOWUP = 1000
+"""How many monomials z3's rewriter may make of one: polynomials are multiplied out before anything else is tried."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +84,7 @@ def prove_bounded(rule: Rule, instance: Instance, rlimit: int = RLIMIT) -> Bound
         sides = [[without_division(v, memo) for v in side] for side in sides]
     rewritten = 0
     for a, b in zip(*sides, strict=True):
-        if a.eq(b) or z3.is_true(z3.simplify(a - b == 0, som=True)):
+        if a.eq(b) or z3.is_true(z3.simplify(a - b == 0, som=True, som_blowup=BLOWUP)):
             rewritten += 1
         elif (fault := _fault(a, b, rlimit)) is not None:
             return fault if isinstance(fault, str) else Model(instance, _values(arrays, fault))

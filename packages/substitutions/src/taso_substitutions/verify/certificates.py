@@ -9,43 +9,21 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
-from taso_gym.atomic import write_text
 from taso_gym.errors import EquivalenceError, RuleError
 from taso_gym.rules.rule import Rule
-from taso_gym.rules.ruleset import reader_of, rule_digest
-from taso_substitutions.verify.levels import Evidence, assess
+from taso_gym.rules.ruleset import rule_digest
+from taso_substitutions.verify.levels import Bounded, Evidence, Symbolic, assess
 from taso_substitutions.verify.testing import Counterexample
 
 LEAST_ERROR = 1e-15
 """Errors below are stated as this: they differ from machine to machine."""
+FIELDS = frozenset({"rule", "name", "status", "numerics", "axioms", "small_model", "t1", "t2", "t3", "error"})
+"""Of a row."""
 Row = dict[str, Any]
-
-
-def certify(path: str | Path, *, instances: int = 24, draws: int = 2, seed: int = 0) -> Path:
-    """Show every rule of a file and write its certificates beside it, all or none.
-
-    Args:
-        path: a rule file.
-        instances: how many are sampled for each rule.
-        draws: sets of values for each instance, in each arithmetic.
-        seed: of instances and values.
-
-    Returns:
-        The sidecar, ``<stem>.certificates.jsonl``.
-
-    Raises:
-        RuleError: the file can't be read.
-        EquivalenceError: a rule is false, or can't be tested; the message holds the counterexample.
-    """
-    source = Path(path)
-    rows = certificates(reader_of(source)(source), instances=instances, draws=draws, seed=seed)
-    sidecar = sidecar_of(source)
-    write_text(sidecar, "".join(json.dumps(row) + "\n" for row in rows))
-    return sidecar
 
 
 def sidecar_of(path: Path) -> Path:
@@ -93,42 +71,11 @@ def stated_error(error: float) -> float:
     return 0.0 if error == 0 else 10.0 ** math.ceil(math.log10(max(error, LEAST_ERROR)) - 1e-9)
 
 
-def recheck(path: str | Path) -> list[str]:
-    """Show every rule of a file again and return where its certificates say something else.
-
-    Raises:
-        RuleError: the file or its certificates can't be read.
-        EquivalenceError: a rule can't be tested any more.
-    """
-    source = Path(path)
-    stated = read_rows(sidecar_of(source))
-    differences: list[str] = []
-    rules = reader_of(source)(source)
-    for rule in rules:
-        row = stated.get(rule_digest(rule))
-        if row is None:
-            differences.append(f"{rule.name}: expected a certificate, found none")
-        else:
-            differences += _differences(rule, row)
-    known = {rule_digest(rule) for rule in rules}
-    stale = [row["name"] for digest, row in stated.items() if digest not in known]
-    return differences + [f"{name}: expected no certificate, since there is no such rule" for name in stale]
-
-
-def _differences(rule: Rule, row: Mapping[str, Any]) -> list[str]:
-    try:
-        t3 = row["t3"]
-        found = assess(rule, instances=int(t3["instances"]), draws=int(t3["draws"]), seed=int(t3["seed"]))
-    except (KeyError, TypeError, ValueError) as error:
-        return [f"{rule.name}: expected a certificate with a test, found {row.get('t3')!r} ({error})"]
-    if isinstance(found, Counterexample):
-        return [str(found)]
-    again = json.loads(json.dumps(certificate(found)))
-    return [
-        f"{rule.name}: expected {name} {json.dumps(row.get(name))}, found {json.dumps(again.get(name))}"
-        for name in dict.fromkeys([*again, *row])
-        if again.get(name) != row.get(name)
-    ]
+def outdated(row: Mapping[str, Any]) -> bool:
+    """Whether a row hasn't the fields of a certificate: it was written by another version, and says less or other."""
+    wanted = {"t1": Symbolic, "t2": Bounded}
+    parts = [(row.get(name), {f.name for f in fields(kind)}) for name, kind in wanted.items()]
+    return frozenset(row) != FIELDS or any(found is not None and set(found) != names for found, names in parts)
 
 
 def read_rows(sidecar: Path) -> dict[str, Row]:

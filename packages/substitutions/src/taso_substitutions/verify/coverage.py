@@ -26,7 +26,7 @@ from taso_substitutions.verify.draw import Draw, Unfit
 from taso_substitutions.verify.facts import calls_in, facts_of
 from taso_substitutions.verify.instance import Instance, Side
 from taso_substitutions.verify.operands import DTYPES
-from taso_substitutions.verify.prover import Dimension, Proof
+from taso_substitutions.verify.prover import Dimension, Proof, follows
 from taso_substitutions.verify.site import CallSite
 
 SIZE = 6
@@ -35,43 +35,14 @@ LARGEST_SET = 8
 """Axes that meet each other, of which all subsets are tried as sizes of 1."""
 TRIES = 4
 """Draws of a call's attributes for given shapes."""
-COMBINED, LEAST_COMBINED = {0: 6, 1: 6, 2: 6, 3: 6, 4: 4}, 3
-"""Number of tensors -> rank up to which all combinations are tried; the sampler's examples go further."""
 MAPPED_RANK = 3
 """Rank up to which examples of rules of `MAPPING` operators are made; these treat all axes before as they do one."""
 MAPPING = frozenset(
     {
-        *("Abs", "Add", "Ceil", "Clip", "Cos", "Div", "Elu", "Equal", "Erf", "Exp", "Floor", "Gelu", "HardSigmoid"),
-        *(
-            "HardSwish",
-            "Identity",
-            "LeakyRelu",
-            "Less",
-            "Log",
-            "MatMul",
-            "Max",
-            "Min",
-            "Mish",
-            "Mul",
-            "Neg",
-            "Not",
-            "PRelu",
-        ),
-        *(
-            "Pow",
-            "Reciprocal",
-            "Relu",
-            "Selu",
-            "Sigmoid",
-            "Sign",
-            "Sin",
-            "Softplus",
-            "Sqrt",
-            "Sub",
-            "Sum",
-            "Tanh",
-            "Where",
-        ),
+        *("Abs", "Add", "Ceil", "Clip", "Cos", "Div", "Elu", "Equal", "Erf", "Exp", "Floor"),
+        *("Gelu", "HardSigmoid", "HardSwish", "Identity", "LeakyRelu", "Less", "Log", "MatMul", "Max", "Min", "Mish"),
+        *("Mul", "Neg", "Not", "PRelu", "Pow", "Reciprocal", "Relu", "Selu", "Sigmoid", "Sign", "Sin"),
+        *("Softplus", "Sqrt", "Sub", "Sum", "Tanh", "Where"),
     }
 )
 """Operators without attributes that name axes: leading axes broadcast, and are mapped over."""
@@ -154,8 +125,7 @@ def uniform(rule: Rule, size: int = SIZE) -> Iterator[Instance]:
     """
     calls = list(calls_in(rule.lhs))
     if not any(call.op in WINDOWS for call in calls):
-        names = {a.name for call in calls for a in call.args if isinstance(a, Var | Rest)}
-        highest = min(rank_limit(rule), MAPPED_RANK if _maps(rule) else COMBINED.get(len(names), LEAST_COMBINED))
+        highest = min(rank_limit(rule), MAPPED_RANK) if _maps(rule) else rank_limit(rule)
         bindings = Bindings(rule, facts_of(rule), Draw(np.random.default_rng(2)), "float")
         yield from _extended(bindings, calls, highest, size)
 
@@ -192,14 +162,22 @@ def _bind(call: Call, arg: Var | Rest, bindings: Bindings, shape: tuple[int, ...
 def _draw_attributes(call: Call, bindings: Bindings) -> None:
     saved = bindings.save()
     for _ in range(TRIES):
+        site = CallSite(bindings, call)
         try:
-            return CallSite(bindings, call).bind()
+            return site.bind()
         except (Unfit, TypeInferenceError):
             bindings.restore(saved)
+            if not site.drew:
+                break
     raise Unfit(f"no attributes for {call.op}")
 
 
 def narrowed(rule: Rule, instance: Instance, proof: Proof) -> Iterator[Instance]:
+    """Yield the instance with sizes of 1 instead, where axes meet others, but where the proof holds then, too."""
+    return (found for found in variants(rule, instance, proof) if not follows(rule, found.binding(), proof))
+
+
+def variants(rule: Rule, instance: Instance, proof: Proof) -> Iterator[Instance]:
     """Yield the instance with sizes of 1 instead, where axes meet others that they needn't be equal to."""
     for together in proof.meeting:
         tensors = [d for d in together if d.tensor]

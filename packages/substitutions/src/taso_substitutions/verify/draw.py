@@ -168,12 +168,16 @@ def _slice_axes(draw: Draw, shape: tuple[int, ...], _facts: Mapping[str, Any]) -
 
 
 def _starts(draw: Draw, shape: tuple[int, ...], facts: Mapping[str, Any]) -> tuple[int, ...]:
+    if any(not -len(shape) <= axis < len(shape) for axis in facts["axes"]):
+        raise Unfit("no such axis")
     return tuple(0 if draw.chance(0.4) else draw.integer(0, shape[a] - 1) for a in facts["axes"])
 
 
 def _ends(draw: Draw, shape: tuple[int, ...], facts: Mapping[str, Any]) -> tuple[int, ...]:
     if len(facts["axes"]) != len(facts["starts"]):
         raise Unfit("not one start for each axis")
+    if any(not -len(shape) <= axis < len(shape) for axis in facts["axes"]):
+        raise Unfit("no such axis")
     spans = zip(facts["axes"], facts["starts"], strict=True)
     return tuple(shape[a] if draw.chance(0.4) else draw.integer(s + 1, shape[a]) for a, s in spans)
 
@@ -225,6 +229,8 @@ ATTRIBUTES: Mapping[tuple[str, str], Attribute] = {
     ("AveragePool", "count_include_pad"): _one_of(0, 1),
     ("Clip", "min"): _one_of(-2.0, -1.0, 0.0, 0.5),
     ("Clip", "max"): _one_of(-0.5, 0.0, 1.0, 6.0),
+    ("DepthToSpace", "blocksize"): _one_of(2, 2, 3),
+    ("DepthToSpace", "mode"): _one_of("DCR", "CRD"),
     ("Elu", "alpha"): _one_of(1.0, 0.3, 2.0),
     ("Expand", "shape"): _expanded,
     ("Flatten", "axis"): lambda draw, shape, _facts: draw.integer(0, len(shape)),

@@ -33,6 +33,10 @@ class Site(Protocol):
         """Return an attribute of the call, drawn now if need be."""
         ...
 
+    def block(self) -> int:
+        """Return the block size of the DepthToSpace that makes the first operand, 1 where none does."""
+        ...
+
 
 def first_known(site: Site) -> Shape | None:
     """Return the first operand whose shape is known."""
@@ -81,7 +85,7 @@ class _View:
     """A site with other known shapes."""
 
     def __init__(self, site: Site, known: list[Shape | None]) -> None:
-        self.draw, self.known, self.attr = site.draw, known, site.attr
+        self.draw, self.known, self.attr, self.block = site.draw, known, site.attr, site.block
 
 
 def _gemm(site: Site, index: int) -> Shape:
@@ -119,8 +123,9 @@ def _conv(site: Site, index: int) -> Shape:
         group = site.attr("group")
         if len(x) < 3 or x[1] % group:
             raise Unfit("groups that don't divide the channels")
-        kernel = (1,) * (len(x) - 2) if draw.chance(0.3) else tuple(draw.integer(1, min(3, d)) for d in x[2:])
-        return (group * draw.pick((1, 2, 3, 4)), x[1] // group, *kernel)
+        block = site.block()
+        kernel = (1,) * (len(x) - 2) if draw.chance(0.3) else tuple(draw.integer(1, min(3, d // block)) for d in x[2:])
+        return (group * draw.pick((1, 2, 3, 4)), x[1] // group, *(block * k for k in kernel))
     assert x is not None and w is not None
     if not w:
         raise Unfit("a scalar as kernel")
@@ -136,6 +141,12 @@ def _conv_output(site: Site, x: Shape, w: Shape) -> Shape:
     output = sig.outputs[0]
     assert isinstance(output, TensorType) and output.shape is not None
     return tuple(d for d in output.shape if isinstance(d, int))
+
+
+def _blocks(site: Site, _index: int) -> Shape:
+    """Return an image whose channels make blocks of pixels."""
+    draw, size = site.draw, site.attr("blocksize")
+    return (draw.size(), size * size * draw.size(), draw.integer(1, 4), draw.integer(1, 4))
 
 
 def _channels(site: Site, index: int) -> Shape:
@@ -211,6 +222,7 @@ OPERANDS: Mapping[str, Operand] = {
     **dict.fromkeys(("LayerNormalization", "RMSNormalization"), _trailing),
     **dict.fromkeys(("ms.BiasGelu", "ms.FastGelu"), _last),
     "Concat": _concat,
+    "DepthToSpace": _blocks,
     "Einsum": _einsum,
     "Gather": _gather,
     "MatMul": _matmul,

@@ -61,6 +61,13 @@ class CallSite:
             self.facts[name] = self._find(name)
         return self.facts[name]
 
+    def block(self) -> int:
+        """Return the block size of the DepthToSpace that makes the first operand, 1 where none does."""
+        first = self.call.args[0]
+        if not isinstance(first, Call) or first.op != "DepthToSpace":
+            return 1
+        return int(evaluate(dict(first.attrs)["blocksize"], self.bindings.binding()))
+
     def _names(self) -> list[str]:
         """Return the attributes that the call doesn't leave at their default, in an order that they can be drawn in."""
         order = ORDER.get(self.call.op, ())

@@ -127,12 +127,20 @@ def without_division(term: Any, memo: dict[int, Any]) -> Any:
 
 
 def inverse(term: Any) -> Any:
-    """Return 1 / a term."""
+    """Return 1 / a term, as a number times the inverse of a sum whose first monomial has the coefficient 1."""
     if z3.is_rational_value(term) and term.as_fraction() != 0:
         return z3.simplify(1 / term)
     if z3.is_mul(term):
         return fold(lambda a, b: a * b, map(inverse, term.children()))
+    if z3.is_add(term) and not (first := _coefficient(term.arg(0))).eq(z3.RealVal(1)):
+        return inverse(z3.simplify(term / first, som=True)) * z3.simplify(1 / first)
     return term.arg(0) if term.decl().eq(INVERSE) else INVERSE(term)
+
+
+def _coefficient(monomial: Any) -> Any:
+    """Return the number in front of a monomial of a simplified sum."""
+    number = monomial.arg(0) if z3.is_mul(monomial) else monomial
+    return number if z3.is_rational_value(number) else z3.RealVal(1)
 
 
 def has_division(term: Any, seen: set[int]) -> bool:

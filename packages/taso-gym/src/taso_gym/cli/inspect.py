@@ -13,18 +13,29 @@ from taso_gym.models import NETWORKS, PARAMETERS
 from taso_gym.rules.rule import NUMERICS
 from taso_gym.rules.ruleset import RuleSet
 
+NOT_SHOWN = "not shown"
+LEVELS = ("proved", "bounded", "analytic", "tested", NOT_SHOWN)
+"""What may be known of a rule."""
+
 
 def rules(
     rule_set: Annotated[str, typer.Argument(help="Name or path of a rule set.")] = "default",
     numerics: Annotated[str, typer.Option(help="Loosest rules to list: exact, reassociate, fast.")] = "reassociate",
+    level: Annotated[str, typer.Option(help=f"Only rules that were shown so: {', '.join(LEVELS)}.")] = "",
 ) -> None:
     """List the rules of a set in their order, with the class of their numerics and how they were shown."""
     if numerics not in NUMERICS:
         raise OptionError(f"expected --numerics {', '.join(NUMERICS)}, found {numerics!r}")
+    if level and level not in LEVELS:
+        raise OptionError(f"expected --level {', '.join(LEVELS)}, found {level!r}")
     found = RuleSet.load(rule_set, numerics=numerics)
+    listed = 0
     for index, rule in enumerate(found):
-        say(f"{index:4d}  {rule.numerics:<11}  {found.certificates.get(rule.name, 'not shown'):<9}  {rule.name}")
-    say(f"{len(found)} rules, digest {found.digest}")
+        shown = found.certificates.get(rule.name, NOT_SHOWN)
+        if level in ("", shown):
+            listed += 1
+            say(f"{index:4d}  {rule.numerics:<11}  {shown:<9}  {rule.name}")
+    say(f"{f'{listed} of ' if level else ''}{len(found)} rules, digest {found.digest}")
 
 
 def networks() -> None:

@@ -14,6 +14,7 @@ from taso_gym.atomic import check_target
 from taso_gym.cli.deliver import Wanted, deliver, progress_bar
 from taso_gym.console import console, dimensions, say, seconds, size_bytes
 from taso_gym.cost import bind_dims
+from taso_gym.cost import load as load_cost
 from taso_gym.cost.objective import QUANTITIES, Objective
 from taso_gym.cost.sessions import Runtime
 from taso_gym.errors import CostError, EquivalenceError, OptionError
@@ -67,6 +68,13 @@ def optimize(
     no_measure: Annotated[
         bool, typer.Option("--no-measure", help="Write the cheapest graph without timing it.")
     ] = False,
+    finalists: Annotated[
+        bool | None,
+        typer.Option(
+            help="Search again in a part of the budget, with other costs and fewer rules, and choose among what is "
+            "found by timing it; default: where --cost onnxruntime measures, unless --no-measure."
+        ),
+    ] = None,
     force: Annotated[
         bool, typer.Option("--force", help="Write the file even if it isn't equal, can't be compared or isn't faster.")
     ] = False,
@@ -92,11 +100,12 @@ def optimize(
             best = f"{lowest} after {progress.rewrites} rewrites, {progress.explored} weighed"
             bar.update(task, best=best)
 
+        measured = {"threads": threads} if cost.startswith("onnxruntime") else {}
         result = search_for(
             graph,
             search,
             rules,
-            cost,
+            load_cost(cost, bind_dims(graph), start=graph, **measured),
             limit,
             seed=seed,
             numerics=cast(Numerics, numerics),
@@ -104,14 +113,11 @@ def optimize(
             on_progress=show,
             checkpoint=checkpoint,
             objective=goal,
+            finalists=not no_measure if finalists is None else finalists,
+            on_contest=lambda doing: bar.update(task, best=doing),
             **options,
         )
-    say(headline(result, cost))
-    if result.applied:
-        console.print(summary(result))
-        say(str(result.sites))
-        if added := beyond_the_standard(result):
-            say(f"operators beyond the ONNX standard: {added}; onnxruntime runs them, --portable does without")
+    _report(result, cost)
     provider = "cuda" if cost.startswith(("onnxruntime:cuda", "cupy")) else "cpu"
     deliver(model, output, result, Wanted(threads, not no_measure, force, session_settings, provider))
 
@@ -146,6 +152,18 @@ def _with_opset(model: Path, dims: dict[str, int], opset: int) -> Graph:
     graph = onnx_io.from_model(converted(model, opset), model.parent)
     say(f"converted to opset {opset}")
     return onnx_io.with_dims(graph, dims)
+
+
+def _report(result: Result, cost: str) -> None:
+    """Print what was found, how finalists compared, and what was applied."""
+    say(headline(result, cost))
+    for bout in result.bouts:
+        say(f"measured against the fastest before: {bout}")
+    if result.applied:
+        console.print(summary(result))
+        say(str(result.sites))
+        if added := beyond_the_standard(result):
+            say(f"operators beyond the ONNX standard: {added}; onnxruntime runs them, --portable does without")
 
 
 def headline(result: Result, cost: str) -> str:

@@ -23,6 +23,8 @@ SMALL = 8
 """Constants with so many elements or fewer are told apart by value: exponents, shapes, axes."""
 VIEWS = frozenset({"Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity"})
 """Operators that share their input's memory in a session, though not when they run by themselves."""
+FUSED_SUM, ADDED_TO = frozenset({"Conv", "FusedConv"}), 3
+"""Convolutions into which onnxruntime fuses an Add, and the place of the input that they add to."""
 BLOCKS = (4, 8, 16, 32, 64)
 
 
@@ -36,6 +38,7 @@ class Executed(NamedTuple):
         feeds: its inputs, on the device.
         name: the node's name in the optimised model.
         input_bytes: size of its inputs, of floats where they are of another type.
+        added_to: name of the input that its kernel adds to in place, which it copies first when it runs alone; or "".
     """
 
     key: str
@@ -43,6 +46,7 @@ class Executed(NamedTuple):
     feeds: dict[str, Any]
     name: str
     input_bytes: int
+    added_to: str = ""
 
 
 def executed_in(small: SmallModel, runtime: Runtime) -> list[Executed]:
@@ -138,7 +142,9 @@ def _alone(
     key = f"{domain}{node.op_type}{since}[{attrs}]({', '.join(texts)})"
     feeds = {e.name: values[e.name] for e in inputs}
     input_bytes = 4 * sum(math.prod(value.shape()) for value in feeds.values())
-    return Executed(key, model.SerializeToString(), feeds, node.name, input_bytes)
+    added_to = node.input[ADDED_TO] if node.op_type in FUSED_SUM and len(node.input) > ADDED_TO else ""
+    alone = Executed(key, model.SerializeToString(), feeds, node.name, input_bytes)
+    return alone._replace(added_to=added_to) if added_to in feeds else alone
 
 
 @cache

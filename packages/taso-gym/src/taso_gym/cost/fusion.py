@@ -158,6 +158,8 @@ def _taken(graph: View, anchor: int, reader: int, value: int, step: Step) -> boo
             return True
         if node.sig.op.key not in ("BatchNormalization", "Mul", "Add"):
             return False
+        if node.sig.op.key == "Add" and len(_variable_inputs(node)) > 1:  # the other anchor adds an image already
+            return False
         other = node.inputs[0]
     return False
 

@@ -6,7 +6,7 @@ import os
 import platform
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from statistics import median
@@ -20,9 +20,12 @@ from taso_gym.cost.eviction import Eviction
 from taso_gym.cost.runtime import PROVIDERS, one_line, require_provider
 from taso_gym.errors import CostError, OptionError
 
-WARM_UPS = 2
 MIN_RUNS, MAX_RUNS = 7, 51
-ENOUGH_NS = 30_000_000
+COLD_RUNS = 12
+"""Runs at most where the cache is emptied before each, which takes longer than most of them."""
+SLOW_NS, SLOW_RUNS = 5_000_000, 4
+"""A model that takes so long is run so often: its times scatter less, and its code is a small part of what it reads."""
+ENOUGH_NS = 20_000_000
 HALVES_DIFFER = 0.02
 
 
@@ -143,14 +146,18 @@ class Runtime:
         run = self.bind(self.open(model, optimise=False), feeds)
         cpu = self.provider == "cpu" and self.threads == 1
         clock = time.thread_time_ns if cpu else time.perf_counter_ns
-        twin = self.bind(self.open(model, optimise=False), feeds) if evict else run
-        written: list[Any] = []
-        for _ in range(WARM_UPS):
+        start = clock()
+        written = run()
+        slow = clock() - start > SLOW_NS
+        twin = self.bind(self.open(model, optimise=False), feeds) if evict and not slow else None
+        if not slow:
             written = run()
+        least, most = SLOW_RUNS if slow else MIN_RUNS, COLD_RUNS if evict else MAX_RUNS
         runs: list[int] = []
-        while len(runs) < MIN_RUNS or (len(runs) < MAX_RUNS and sum(runs) < ENOUGH_NS):
+        while len(runs) < least or (len(runs) < most and sum(runs) < ENOUGH_NS):
             if evict:
                 evict(feeds.values(), written, large=len(runs) % 2 == 0)
+            if twin:
                 twin()  # brings back the code
             start = clock()
             written = run()
@@ -167,14 +174,23 @@ class Runtime:
     def _evict(self) -> Eviction:
         return Eviction()
 
+    def time_of_copy(self, value: Any, cold: bool = False) -> Timing:
+        """Return how long it takes to copy a placed value of floats, as `time` does."""
+        return self.time(_copying(value.element_type(), value.shape()), {"x": value}, cold)
+
     @cached_property
     def _overhead_ps(self) -> int:
-        node = helper.make_node("Identity", ["x"], ["y"])
-        types = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1]) for name in "xy"]
-        graph = helper.make_graph([node], "nothing", types[:1], types[1:])
-        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=10)
-        feeds = {"x": self.place(np.ones(1, np.float32))}
-        return min(self._time(model.SerializeToString(), feeds).time_ps for _ in range(3))
+        model, feeds = _copying(TensorProto.FLOAT, [1]), {"x": self.place(np.ones(1, np.float32))}
+        return min(self._time(model, feeds).time_ps for _ in range(3))
+
+
+def _copying(element_type: int, shape: Sequence[int]) -> bytes:
+    """Return a model that copies its input."""
+    node = helper.make_node("Identity", ["x"], ["y"])
+    types = [helper.make_tensor_value_info(name, element_type, shape) for name in "xy"]
+    graph = helper.make_graph([node], "copy", types[:1], types[1:])
+    opset = helper.make_opsetid("", 20)
+    return helper.make_model(graph, opset_imports=[opset], ir_version=10).SerializeToString()
 
 
 def cpu_name() -> str:

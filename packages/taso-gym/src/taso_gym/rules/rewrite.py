@@ -6,20 +6,17 @@ hash and the dead code without copying anything.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from sys import getsizeof
-from typing import Generic, NamedTuple, TypeVar
+from typing import NamedTuple
 
 from taso_gym.graph import HASH_MODULUS, OUTPUT_BITS, OUTPUT_MASK, Graph, Leaf, Node, node_hash, producer_of, value_of
+from taso_gym.rules.overlay import Overlay, copied
 from taso_gym.rules.rightside import LiteralValue
 from taso_gym.rules.template import Template
 from taso_gym.signature import OpaqueOperator, Signature, stable_hash
 from taso_gym.weights import literal
-
-K = TypeVar("K")
-V = TypeVar("V")
 
 
 class Match(NamedTuple):
@@ -67,42 +64,6 @@ class Site(NamedTuple):
     change: int = 0
     dead: tuple[Signature, ...] = ()
     watched: tuple[int, ...] = ()
-
-
-class Overlay(Generic[V]):
-    """A dictionary that keeps changes apart from the one beneath it, and which keys of that were read."""
-
-    def __init__(self, base: Mapping[int, V]) -> None:
-        """Lie over ``base``, which stays as it is."""
-        self._base = base
-        self.read: set[int] = set()
-        self._changes: dict[int, V | None] = {}
-
-    def get(self, key: int, default: V | None = None, /) -> V | None:
-        """Return the value at a key, or ``default``."""
-        if key in self._changes:
-            value = self._changes[key]
-        else:
-            self.read.add(key)
-            value = self._base.get(key)
-        return default if value is None else value
-
-    def __getitem__(self, key: int, /) -> V:
-        """Return the value at a key."""
-        value = self.get(key)
-        if value is None:
-            raise KeyError(key)
-        return value
-
-    def __setitem__(self, key: int, value: V, /) -> None:
-        """Set the value at a key."""
-        self._changes[key] = value
-
-    def pop(self, key: int, default: V | None = None, /) -> V | None:
-        """Remove a key and return its value, or ``default``."""
-        value = self.get(key, default)
-        self._changes[key] = None
-        return value
 
 
 @dataclass(slots=True)
@@ -269,18 +230,6 @@ def _is_pure(node: Node) -> bool:
 def rewrite(graph: Graph, site: Site) -> Rewriting:
     """Rewrite on copies of the maps; `Rewriting.finish` gives the graph."""
     return Rewriting(graph, copied(graph.nodes), copied(graph.uses)).run(site)
-
-
-ROOMY_BYTES = 55
-"""Bytes per entry from which on a dictionary fits into a table of half the size; a full one takes 27."""
-
-
-def copied(table: dict[K, V]) -> dict[K, V]:
-    """Return a copy, now and then without the room that entries which came and went have left.
-
-    A copied dictionary keeps the size of its table, which doubles after some rewrites; packing costs ten copies.
-    """
-    return {**table} if getsizeof(table) > ROOMY_BYTES * len(table) > 0 else table.copy()
 
 
 def predict(graph: Graph, site: Site) -> Rewriting:

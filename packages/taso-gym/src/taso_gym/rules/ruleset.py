@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-import json
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
 from hashlib import blake2b
-from importlib import import_module, resources
 from pathlib import Path
 from typing import overload
 
 from taso_gym.errors import OptionError, RuleError
 from taso_gym.ops import MICROSOFT, PREFIXES
-from taso_gym.rules.collector import paused
-from taso_gym.rules.notation import parse_rules, unparse
+from taso_gym.rules.files import DEFAULT, files_of, folder, read_certificates, reader_of
+from taso_gym.rules.notation import unparse
 from taso_gym.rules.pattern import calls_of
 from taso_gym.rules.rule import NUMERICS, Numerics, Root, Rule
 from taso_gym.rules.unparse import unparse_body
-
-READERS: dict[str, str] = {".rules": "taso_gym.rules.ruleset:read_rules", ".pb": "taso_gym.rules.taso_pb:read_taso"}
-"""Suffix of a rule file -> import string of what reads it: a function from a path to rules."""
 
 SHOWN = 3
 """Rules without certificate that a warning names."""
@@ -31,9 +26,6 @@ TASO = ".pb"
 
 TESTED = "tested"
 """Status of a rule that was tested at sampled sizes only."""
-
-DEFAULT = "default"
-"""Name of the set of all rule files in the package."""
 
 
 def rule_digest(rule: Rule) -> str:
@@ -156,10 +148,10 @@ class RuleSet(Sequence[Rule]):
             raise OptionError(f"expected numerics among {', '.join(NUMERICS)}, found {numerics!r}")
         rules: list[Rule] = []
         certificates: dict[str, str] = {}
-        for path in _files(source):
+        for path in files_of(source):
             found, known = reader_of(path)(path), read_certificates(path)
             if path.suffix == TASO:
-                known |= read_certificates(_folder() / f"taso{TASO}")
+                known |= read_certificates(folder() / f"taso{TASO}")
                 found = _shown(found, known, path)
             rules += found
             certificates |= known
@@ -192,20 +184,6 @@ def _warn_of(_digest: str, source: str, names: tuple[str, ...], count: int) -> N
     )
 
 
-def package_sets() -> dict[str, Path]:
-    """Return name -> path of the hand-written rule files in the package, sorted by name."""
-    return {path.stem: path for path in sorted(_folder().glob("*.rules"))}
-
-
-def generated_sets() -> dict[str, Path]:
-    """Return name -> path of the rule files that taso-gen-subst wrote: "basis" and "full"."""
-    return {path.stem: path for path in sorted((_folder() / "generated").glob("*.rules"))}
-
-
-def _folder() -> Path:
-    return Path(str(resources.files("taso_gym.rules")))
-
-
 def _shown(rules: list[Rule], known: Mapping[str, str], path: Path) -> list[Rule]:
     """Return the rules with a certificate: TASO's format has none, and the file that it ships holds false rules."""
     shown = [rule for rule in rules if rule_digest(rule) in known]
@@ -213,67 +191,3 @@ def _shown(rules: list[Rule], known: Mapping[str, str], path: Path) -> list[Rule
         hint = f"`taso-gen-subst import {path} -o FILE.rules` shows which hold"
         raise RuleError(f"expected rules that were shown to hold, found none in {path}: {hint}")
     return shown
-
-
-def _files(source: str | Path) -> list[Path]:
-    sets = package_sets()
-    if source == DEFAULT:
-        return list(sets.values())
-    named = sets | generated_sets()
-    if str(source) in named:
-        return [named[str(source)]]
-    path = Path(source)
-    if not path.suffix:
-        raise RuleError(f"expected a rule set ({', '.join([DEFAULT, *named])}) or a path, found {str(source)!r}")
-    return [path]
-
-
-def reader_of(path: Path) -> Callable[[Path], list[Rule]]:
-    """Return what reads a rule file of this suffix."""
-    if path.suffix not in READERS:
-        raise RuleError(f"expected a rule file ({', '.join(READERS)}), found {str(path)!r}")
-    module, name = READERS[path.suffix].split(":")
-    return getattr(import_module(module), name)
-
-
-def read_rules(path: Path) -> list[Rule]:
-    """Read a ``.rules`` file.
-
-    Raises:
-        RuleError: it can't be read, or a line isn't a rule.
-    """
-    return list(_parsed(_read(path), path.name))
-
-
-@lru_cache(maxsize=64)
-def _parsed(text: str, where: str) -> tuple[Rule, ...]:
-    """Return the rules of a text; a process loads the same sets again and again."""
-    with paused():
-        return tuple(parse_rules(text, where))
-
-
-def read_certificates(path: Path) -> dict[str, str]:
-    """Return rule digest -> status from the sidecar ``<stem>.certificates.jsonl`` beside a rule file, if there is one.
-
-    Raises:
-        RuleError: a row isn't ``{"rule": digest, "status": …}``.
-    """
-    sidecar = path.with_name(f"{path.stem}.certificates.jsonl")
-    if not sidecar.is_file():
-        return {}
-    found: dict[str, str] = {}
-    for number, line in enumerate(_read(sidecar).splitlines(), 1):
-        try:
-            row = json.loads(line)
-            found[str(row["rule"])] = str(row["status"])
-        except (ValueError, KeyError, TypeError) as error:
-            where = f"{sidecar.name}:{number}"
-            raise RuleError('expected a row {"rule": digest, "status": …}', line=line, where=where) from error
-    return found
-
-
-def _read(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise RuleError(f"expected a readable text file, found {path}: {error}") from error

@@ -37,10 +37,17 @@ CHECKPOINT_SECONDS = 30.0
 
 
 class Budget(NamedTuple):
-    """What a search may spend; it ends at the first limit."""
+    """What a search may spend; it ends at the first limit.
+
+    Attributes:
+        seconds: in all.
+        steps: rewrites weighed or applied.
+        idle: seconds without a better graph, once the search has gone down (`Searcher.settled`).
+    """
 
     seconds: float = math.inf
     steps: float = math.inf
+    idle: float = math.inf
 
 
 class Progress(NamedTuple):
@@ -110,11 +117,16 @@ def run(
     keeper = _Checkpoint(checkpoint, start, search, seed, options)
     spent_before = keeper.load(searcher)
     began = time.monotonic() - spent_before
+    gained, best = time.monotonic(), searcher.best_value
     with _interruptible() as interrupted:
         while not searcher.exhausted and not interrupted():
             if searcher.explored >= budget.steps or time.monotonic() - began >= budget.seconds:
                 break
+            if searcher.settled and time.monotonic() - gained >= budget.idle:
+                break
             searcher.exhausted = not searcher.step()
+            if searcher.best_value < best or not searcher.settled:
+                gained, best = time.monotonic(), searcher.best_value
             if on_progress:
                 rewrites = len(searcher.path(searcher.best))
                 on_progress(Progress(searcher.explored, time.monotonic() - began, searcher.best_value, rewrites))

@@ -85,6 +85,11 @@ class Searcher(ABC):
             return cost.time_ps + nodes
         return self._objective.value(quantities(graph, cost, model, self._objective.needs), self._at_start)
 
+    @property
+    def settled(self) -> bool:
+        """Whether what is known to lower the value has been taken: from here on better graphs come by chance."""
+        return True
+
     def finish(self) -> None:  # noqa: B027 - most searches have nothing left to take
         """Take what is known to lower the value when the budget ends before its turn; by default nothing is."""
 

@@ -59,9 +59,13 @@ class Taso(Searcher):
         self._seen = {start.hash}
         self._queue: list[Entry] = []
         self._found = 0
-        self._limit_nodes = 2 * len(start.graph.nodes)
         if not descend:
             self._expand(0, start)
+
+    @property
+    def settled(self) -> bool:
+        """Whether it has gone down."""
+        return not self._descending
 
     def step(self) -> bool:
         """Take the cheapest graph that is still worth it and queue its children."""
@@ -117,7 +121,7 @@ class Taso(Searcher):
             pass
 
     def _expand(self, index: int, state: RewriteState) -> None:
-        if len(state.graph.nodes) > self._limit_nodes:
+        if len(state.graph.nodes) > 2 * max(len(self.state(i).graph.nodes) for i in (0, self.best)):
             return
         value = self.values[index]
         for match in (m for matches in state.matches for m in matches):

@@ -1,7 +1,6 @@
 """Normal forms over the reals by listed axioms: of exp, log, tanh, roots, and of maxima as piecewise linear functions.
 
-Each axiom is an identity that is true of real numbers where both sides are defined. A proof that uses one names it and
-is ``analytic``, not ``proved``.
+Each axiom is an identity that is true of real numbers where both sides are defined. A proof that uses one names it.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from typing import Any
 
 from taso_gym.errors import TypeInferenceError
 from taso_gym.ops import Operator
-from taso_gym.tensor import Poly, TensorType
+from taso_gym.tensor import Dim, Poly, TensorType
 from taso_substitutions.verify.normal.axes import UNIT, Axis, UnprovableError, atoms_of
 from taso_substitutions.verify.normal.index_module import IndexModule
 from taso_substitutions.verify.normal.index_tensor import IndexTensor
@@ -15,6 +15,8 @@ from taso_substitutions.verify.normal.sizes import Sizes
 
 KERNELS = {"Conv": 1, "ms.FusedConv": 1}
 """Operand whose spatial axes are windows and have to be numbers."""
+HEADS = {"ms.MultiHeadAttention": "num_heads"}
+"""Operator -> attribute that says into how many parts the last axes of its first three operands are divided."""
 STAND_IN = 0.7368421
 """What an attribute that is an element is taken for while the others are normalised."""
 
@@ -30,6 +32,23 @@ def fix_needed(op: Operator, args: Sequence[IndexTensor], attrs: Mapping[str, An
         axes += args[0].axes[2:]
     for atom in atoms_of(axes):
         args[0].sizes.fix(atom)
+    if op.key in HEADS:
+        _divide_heads(args[:3], attrs[HEADS[op.key]])
+
+
+def _divide_heads(args: Sequence[IndexTensor], heads: Dim) -> None:
+    """Make the last axes of query, key and value multiples of the heads; the operator's types say that they are."""
+    for x in args:
+        axis, sizes = x.axes[-1], x.sizes
+        whole = axis[0][0] if len(x.axes) == 3 and len(axis) == 1 and len(axis[0]) == 1 else ""
+        if (
+            isinstance(heads, int)
+            and heads > 1
+            and whole
+            and sizes.is_free(whole)
+            and sizes.size_of((whole,)) % heads == 0
+        ):
+            sizes.divide(whole, str(heads), sizes.size_of((whole,)) // heads)
 
 
 def run_body(

@@ -27,7 +27,7 @@ from taso_substitutions.verify.normal.index_tensor import (
     sum_axis,
 )
 from taso_substitutions.verify.normal.padding import pad_axis
-from taso_substitutions.verify.normal.polynomial import ONE, Polynomial, atom, inverse, opaque
+from taso_substitutions.verify.normal.polynomial import ONE, ZERO, Polynomial, atom, inverse, opaque
 from taso_substitutions.verify.normal.regroup import regroup
 from taso_substitutions.verify.normal.sizes import Sizes
 from taso_substitutions.verify.normal.take import take
@@ -111,7 +111,14 @@ class IndexModule(ArrayModule):
         return self._truth("negative", a, b)
 
     def _truth(self, name: str, a: Any, b: Any) -> IndexTensor:
-        return combine(difference, a, b).map(partial(opaque, name))
+        return combine(difference, a, b).map(partial(self.truth, name))
+
+    def truth(self, name: str, p: Polynomial) -> Polynomial:
+        """Return whether an element is "zero" or "negative"; opaque but for numbers."""
+        value = p.constant
+        if value is None:
+            return opaque(name, p)
+        return ONE if (value == 0 if name == "zero" else value < 0) else ZERO
 
     def logical_and(self, a: Any, b: Any) -> IndexTensor:
         """Product of truths."""

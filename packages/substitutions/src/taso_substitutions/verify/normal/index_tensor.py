@@ -85,7 +85,7 @@ class IndexTensor:
             return value
         size = self.sizes.expand(value) if isinstance(value, Poly) else value
         if isinstance(size, Poly):
-            self.sizes.touched |= size.free_symbols
+            self.sizes.count(size)
         polynomial = size_polynomial(size) if isinstance(size, Poly) else self.sizes.number(size)
         return IndexTensor(self.sizes, (), lambda _: polynomial)
 

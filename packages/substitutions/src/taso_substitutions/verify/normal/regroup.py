@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import gcd, prod
 
-from taso_gym.tensor import Dim, exact_div
+from taso_gym.tensor import Dim, Poly, exact_div, product, quotient_of
 from taso_substitutions.verify.normal.axes import UNIT, Axis, UnprovableError, atoms_of, folded, is_number, spread
 from taso_substitutions.verify.normal.factors import Coordinate, Index
 from taso_substitutions.verify.normal.index_tensor import IndexTensor, Position
@@ -45,6 +45,7 @@ def regroup(sizes: Sizes, x: IndexTensor, shape: tuple[Dim, ...]) -> IndexTensor
     """
     if all(map(is_number, x.axes)) and all(isinstance(d, int) for d in shape):
         return _renumbered(x, [d for d in shape if isinstance(d, int)])
+    _make_whole(sizes, x, tuple(map(sizes.expand, shape)))
     try:
         return _grouped(sizes, x, shape)
     except UnprovableError as error:
@@ -52,6 +53,36 @@ def regroup(sizes: Sizes, x: IndexTensor, shape: tuple[Dim, ...]) -> IndexTensor
             raise
         atoms = atoms_of([*x.axes, *map(sizes.axis_of, shape)])
         raise UnprovableError(str(error), [*error.atoms, *atoms]) from error
+
+
+def _make_whole(sizes: Sizes, x: IndexTensor, shape: tuple[Dim, ...]) -> None:
+    """Make a size a multiple of a number where a shape has their quotient: else it had another number of elements.
+
+    The quotient is the outer factor, unless the number stands before it in the shape.
+    """
+    total = product(map(sizes.expand, x.shape))
+    for place, dim in enumerate(shape):
+        whole, divisor = quotient_of(str(dim)) or (1, 1)
+        atom = str(whole)
+        if not isinstance(divisor, int) or isinstance(whole, int) or atom not in sizes.example:
+            continue
+        rest, others = exact_div(total, whole), product(d for i, d in enumerate(shape) if i != place)
+        if rest is None or others != rest * divisor or not sizes.is_free(atom):
+            continue
+        if place and isinstance(before := shape[place - 1], int) and before > 1:
+            sizes.divide(atom, str(divisor), sizes.example[atom] // divisor)
+        sizes.example[f"{atom}/{divisor}"] = sizes.example[atom] // divisor
+        sizes.refine("product", atom, ((f"{atom}/{divisor}", *_factors(divisor, shape[place + 1 :])),))
+
+
+def _factors(number: int, shape: tuple[Dim, ...]) -> list[str]:
+    """Return a number as the product of the sizes that a shape begins with, if it is that."""
+    found: list[str] = []
+    for dim in shape:
+        if isinstance(dim, Poly) or prod(map(int, found)) == number:
+            break
+        found.append(str(dim))
+    return found if prod(map(int, found)) == number else [str(number)]
 
 
 def _grouped(sizes: Sizes, x: IndexTensor, shape: tuple[Dim, ...]) -> IndexTensor:

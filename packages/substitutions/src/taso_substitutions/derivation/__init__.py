@@ -1,0 +1,1 @@
+"""What rules derive: closure over all applications of a fragment, and equality saturation."""

@@ -1,0 +1,166 @@
+"""Deriving equalities from others by equality saturation (egglog).
+
+Types are ranks and axes of size 1, and whether operands that broadcast have one shape: it measures what a rule adds,
+and proves nothing; every rule that is kept has its own proofs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from egglog.bindings import EggSmolError, EGraph, PrintAllFunctionsSize
+
+from taso_gym.rules.rule import Call, Output, Root, Var
+from taso_gym.rules.unparse import unparse_expr
+from taso_gym.tensor import TensorType
+from taso_substitutions.enumeration.fragment import BY_KEY
+from taso_substitutions.equalities.terms import Equality, attribute_variables, call_of, subterms, type_of, variables
+
+BROADCASTING = frozenset({"Add", "Sub", "Mul", "Div"})
+"""Operators whose operands' shapes decide what they mean: what holds for equal shapes may not hold for others."""
+ITERATIONS = 7
+BATCH = 40
+"""Equalities that are decided in one e-graph."""
+NODES, NODES_EACH = 40_000, 4_000
+"""E-nodes, and those for each equality more, after which saturation ends: a work counter, the same on every machine."""
+GROWTH = 4
+"""Saturation ends too where an iteration that grows as the last one did would make more than so many times as many."""
+
+
+class Deriver:
+    """Derives equalities from rules that are added as they are found."""
+
+    def __init__(self, rules: Iterable[Equality] = ()) -> None:
+        self.names = Names()
+        self.rewrites: dict[str, None] = {}
+        self.add(rules)
+
+    def add(self, rules: Iterable[Equality]) -> None:
+        """Let rules take part."""
+        self.rewrites |= dict.fromkeys(line for rule in rules for line in self.names.rewrites(rule))
+
+    def derives(self, targets: Sequence[Equality], iterations: int = ITERATIONS) -> list[bool]:
+        """Return which equalities follow from the rules within some iterations of equality saturation."""
+        result: list[bool] = []
+        for begin in range(0, len(targets), BATCH):
+            result += self._decide(targets[begin : begin + BATCH], iterations)
+        return result
+
+    def _decide(self, targets: Sequence[Equality], iterations: int) -> list[bool]:
+        """Decide in one e-graph; what exceeds `NODES` counts as not derived."""
+        names = self.names
+        pairs = [names.ground(e, number) for number, e in enumerate(targets)]
+        known = [a == b for a, b in pairs]
+        if all(known) or not self.rewrites:
+            return known
+        lets = [f"(let $l{i} {a})\n(let $r{i} {b})" for i, (a, b) in enumerate(pairs)]
+        known_of_all = [*names.commutations(), *names.cancellations()]
+        program = "\n".join([names.datatype(), *sorted(self.rewrites), *known_of_all, *lets])
+        graph = EGraph()
+        graph.run_program(*graph.parse_program(program))
+        most, before = NODES + NODES_EACH * len(targets), 1
+        for _ in range(iterations):
+            *_, sizes = graph.run_program(*graph.parse_program("(run 1)\n(print-size)"))
+            assert isinstance(sizes, PrintAllFunctionsSize)
+            known = [done or _holds(graph, f"(check (= $l{i} $r{i}))") for i, done in enumerate(known)]
+            size = sum(size for _, size in sizes.sizes)
+            if all(known) or size > most or size * size > GROWTH * most * before:
+                break
+            before = size
+        return known
+
+
+def derivable(targets: Sequence[Equality], rules: Iterable[Equality], iterations: int = ITERATIONS) -> list[bool]:
+    """Return which equalities follow from rules within some iterations of equality saturation."""
+    return Deriver(rules).derives(targets, iterations)
+
+
+def _holds(graph: EGraph, check: str) -> bool:
+    try:
+        graph.run_program(*graph.parse_program(check))
+    except EggSmolError:
+        return False
+    return True
+
+
+class Names:
+    """Writes terms in egglog's language.
+
+    A constructor is an output of an operator on two operands of one shape, or on operands of given ranks, of which
+    those axes are known that have size 1; so what holds for a scalar or a column isn't applied to a matrix. Attributes
+    are its first arguments.
+    """
+
+    def __init__(self) -> None:
+        self._names: dict[tuple[str, str, int, tuple[str, ...]], str] = {}
+
+    def _name(self, op: str, attrs: str, output: int, operands: tuple[str, ...]) -> str:
+        return self._names.setdefault((op, attrs, output, operands), f"F{len(self._names)}")
+
+    def write(self, term: Root, equality: Equality, leaf: str) -> str:
+        """Return a term; ``leaf`` writes a variable, as egglog's own (``{}``) or as a constant."""
+        if isinstance(term, Var):
+            return leaf.format(term.name)
+        call = call_of(term)
+        assert call is not None
+        attrs = " ".join(f"{k}={'?' * len(attribute_variables(Call(call.op, (), ((k, v),))))}" for k, v in call.attrs)
+        values = [leaf.format(v.value) if v.kind == "name" else f'(V "{unparse_expr(v)}")' for _, v in call.attrs]
+        types = [type_of(a, equality) for a in call.args]
+        alike = call.op in BROADCASTING and types[0] == types[1]
+        shapes = ("=", "=") if alike else tuple(map(_pattern, types))
+        name = self._name(call.op, attrs, term.index if isinstance(term, Output) else 0, shapes)
+        return f"({' '.join([name, *values, *(self.write(a, equality, leaf) for a in call.args)])})"
+
+    def ground(self, equality: Equality, number: int) -> tuple[str, str]:
+        """Return both sides with constants of their own for variables."""
+        leaf = f'(V "{number}.{{}}")'
+        left, right = (self.write(side, equality, leaf) for side in (equality.left, equality.right))
+        return left, right
+
+    def rewrites(self, rule: Equality) -> list[str]:
+        """Return the directions of a rule in which no variable appears from nowhere."""
+        sides = [(rule.left, rule.right), (rule.right, rule.left)]
+        return [
+            f"(rewrite {self.write(a, rule, '{}')} {self.write(b, rule, '{}')})"
+            for a, b in sides
+            if call_of(a) is not None and _names(b) <= _names(a) and not _is_identity(a, b)
+        ]
+
+    def commutations(self) -> list[str]:
+        """Return what every matcher of ours knows without a rule: operands that may be swapped."""
+        found: list[str] = []
+        for (op, attrs, output, operands), name in list(self._names.items()):
+            if BY_KEY[op].commutative and len(operands) == 2:
+                found.append(f"(rewrite ({name} a b) ({self._name(op, attrs, output, operands[::-1])} b a))")
+        return found
+
+    def cancellations(self) -> list[str]:
+        """Return what is taken as given of terms in which an input cancels, since no rule can be made of two of them.
+
+        They are x - x, which is 0, and (x - y) - x, which is the negative of y, of operands of one shape.
+        """
+        name = self._names.get(("Sub", "", 0, ("=", "=")))
+        given = [f"(rewrite ({name} a a) (Zero))", f"(rewrite ({name} ({name} a b) a) (Negative b))"]
+        return given if name else []
+
+    def datatype(self) -> str:
+        """Return the declaration of all constructors used so far."""
+        rows = [
+            f"({name} {'T ' * (len(operands) + attrs.count('='))})"
+            for (_, attrs, _, operands), name in self._names.items()
+        ]
+        return f"(datatype T (V String) (Zero) (Negative T) {' '.join(rows)})"
+
+
+def _pattern(type_: TensorType | None) -> str:
+    return "?" if type_ is None else "".join("1" if d == 1 else "n" for d in type_.shape or ())
+
+
+def _is_identity(a: Root, b: Root) -> bool:
+    """Whether a term is a variable only at certain sizes: a Reshape to the shape that there is."""
+    return isinstance(b, Var) and any(call.op == "Reshape" for call in subterms(a))
+
+
+def _names(term: Root) -> set[str]:
+    assert isinstance(term, Var | Call | Output)
+    return {*variables(term), *attribute_variables(term)}

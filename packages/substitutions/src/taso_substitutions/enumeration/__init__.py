@@ -1,0 +1,1 @@
+"""Every small graph over a fragment, each once, known by its fingerprint."""

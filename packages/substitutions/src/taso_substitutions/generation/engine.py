@@ -1,0 +1,118 @@
+"""Engines: where the pure functions of the stages run; results come in the order of the items, whatever the engine."""
+
+from __future__ import annotations
+
+import multiprocessing
+import time
+from collections.abc import Callable, Generator, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from functools import partial
+from typing import Any, Protocol, TypeVar
+
+from taso_gym.errors import MissingPackageError, OptionError
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+class Engine(Protocol):
+    """Maps a function over items; function, items and results can be pickled.
+
+    Attributes:
+        cpu_s: CPU time that the function has taken, in all processes.
+    """
+
+    cpu_s: float
+
+    def map(self, function: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[Result]:
+        """Yield the results in the order of the items."""
+        ...
+
+
+def timed(function: Callable[[Item], Result], item: Item) -> tuple[Result, float]:
+    """Return the result for an item, and the CPU time that it took."""
+    begin = time.process_time()
+    return function(item), time.process_time() - begin
+
+
+class Serial:
+    """In this process."""
+
+    def __init__(self) -> None:
+        self.cpu_s = 0.0
+
+    def map(self, function: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[Result]:
+        """Yield the results in the order of the items."""
+        for item in items:
+            result, spent = timed(function, item)
+            self.cpu_s += spent
+            yield result
+
+
+class Processes:
+    """In several processes of this machine."""
+
+    def __init__(self, pool: ProcessPoolExecutor) -> None:
+        self._pool, self.cpu_s = pool, 0.0
+
+    def map(self, function: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[Result]:
+        """Yield the results in the order of the items."""
+        for result, spent in self._pool.map(partial(timed, function), items):
+            self.cpu_s += spent
+            yield result
+
+
+class RayTasks:
+    """As Ray core tasks, on the cluster that ``RAY_ADDRESS`` names or on this machine."""
+
+    def __init__(self, ray: Any) -> None:
+        self._ray, self.cpu_s = ray, 0.0
+
+    def map(self, function: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[Result]:
+        """Yield the results in the order of the items."""
+        task = self._ray.remote(timed)
+        for reference in [task.remote(function, item) for item in items]:
+            result, spent = self._ray.get(reference)
+            self.cpu_s += spent
+            yield result
+
+
+@contextmanager
+def engine(name: str, jobs: int) -> Generator[Engine]:
+    """Yield an engine; what it started ends with the block, on Ctrl-C too.
+
+    Args:
+        name: "processes" or "ray".
+        jobs: processes; 1 is this one.
+
+    Raises:
+        OptionError: another name, or no job.
+        MissingPackageError: Ray isn't installed.
+    """
+    if name not in ("processes", "ray") or jobs < 1:
+        raise OptionError(f"expected --engine processes or ray and --jobs of 1 or more, found {name} and {jobs}")
+    if name == "ray":
+        with _ray() as tasks:
+            yield tasks
+    elif jobs == 1:
+        yield Serial()
+    else:
+        pool = ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("forkserver"))
+        try:
+            yield Processes(pool)
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
+
+
+@contextmanager
+def _ray() -> Generator[RayTasks]:
+    try:
+        import ray  # pyright: ignore[reportMissingImports]
+    except ImportError as error:
+        raise MissingPackageError("--engine ray needs Ray: pip install 'taso-substitutions[ray]'") from error
+    ray.init(ignore_reinit_error=True, log_to_driver=False)
+    try:
+        yield RayTasks(ray)
+    finally:
+        ray.shutdown()

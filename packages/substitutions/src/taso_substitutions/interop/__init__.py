@@ -1,0 +1,1 @@
+"""The rules of others: TASO and TENSAT, read, judged and written."""

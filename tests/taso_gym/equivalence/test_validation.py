@@ -1,0 +1,156 @@
+"""Equal models are found equal, others are told apart, and rounding is told from errors."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from model_texts import parsed
+
+from taso_gym.equivalence import subject, validate, validation
+from taso_gym.equivalence.child import run_in_child
+from taso_gym.equivalence.compare import compare
+from taso_gym.equivalence.runtime import run_model
+from taso_gym.errors import EquivalenceError, MissingPackageError, OptionError
+from taso_gym.onnx_io import from_model
+
+F32 = np.float32
+
+
+def test_a_model_is_equal_to_itself() -> None:
+    model = parsed("g (float[N, 4] x) => (y, s) { y = MatMul(x, w)\n s = Shape(x) }", w=F32(0.1) * np.eye(4, dtype=F32))
+    report = validate(model, from_model(model))
+    assert report.ok
+    assert report.max_relative_error == 0
+    assert report.draws == ("N=1", "N=2", "N=3")
+    assert report.basis == "float64 reference"
+    assert report.outputs[0].reference is not None
+    text = str(report)
+    assert "│ y" in text
+    assert text.splitlines()[-1] == "equal: largest relative error 0.0e+00 over 3 draws"
+
+
+def test_another_model_is_not() -> None:
+    w = np.ones((4, 4), F32)
+    text = "g (float[3, 4] x) => (y, z) { y = Relu(x)\n z = MatMul(x, w) }"
+    report = validate(parsed(text, w=w), parsed(text, w=w * F32(1.001)))
+    assert not report.ok
+    assert [o.ok for o in report.outputs] == [True, False]
+    assert report.max_relative_error == pytest.approx(1e-3, rel=0.01)
+    assert str(report).splitlines()[-1].startswith("different: output 'z': relative error 1.0e-03 above 0.0001")
+    assert validate(parsed(text, w=w), parsed(text, w=w * F32(1.001)), tolerance=1e-2).ok
+
+
+def test_rounding_is_told_from_errors() -> None:
+    """1e4 + x - 1e4 loses four digits in either order of its terms; 2x loses none, and is wrong."""
+    text = "g (float[50] x) => (y) { a = Add(x, big)\n b = Sub(a, big)\n y = Mul(b, one) }"
+    loses = parsed(text, big=F32(1e4), one=F32(1))
+    other = parsed(
+        "g (float[50] x) => (y) { a = Sub(x, big)\n b = Add(a, big)\n y = Mul(b, one) }", big=F32(7777), one=F32(1)
+    )
+    report = validate(loses, other, tolerance=1e-4)
+    assert report.max_relative_error > 1e-4
+    assert report.ok
+    assert report.outputs[0].is_rounding
+    assert "rounding" in str(report)
+    wrong = parsed(text, big=F32(1e4), one=F32(1.01))
+    assert not validate(loses, wrong).ok
+
+
+def test_what_the_reference_can_not_compute_is_said() -> None:
+    model = parsed("g (float[3, 3] x) => (y) { y = com.microsoft.Inverse(x) }")
+    report = validate(model, model)
+    assert report.ok
+    assert report.basis.startswith("float32 only: expected a deterministic operator")
+
+
+def test_large_models_are_compared_in_float32_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(validation, "REFERENCE_BYTES", 10)
+    model = parsed("g (float[4] x) => (y) { y = Add(x, w) }", w=np.full(4, 0.1, F32))
+    assert validate(model, model).basis == "float32 only: weights of 16 bytes"
+
+
+def test_large_models_run_in_processes_of_their_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(subject, "CHILD_BYTES", 10)
+    model = parsed("g (float[4] x) => (y) { y = Add(x, w) }", w=np.ones(4, F32))
+    path = tmp_path / "model.onnx"
+    onnx.save(model, path)
+    assert validate(path, from_model(model)).ok
+    assert not validate(path, parsed("g (float[4] x) => (y) { y = Add(x, w) }", w=np.zeros(4, F32))).ok
+
+
+def test_a_child_gives_what_the_process_itself_gives(tmp_path: Path) -> None:
+    text = """g (bfloat16[2] x, seq(float[2]) s, string[2] t) => (y, u, v) {
+        y = Identity(x)
+        u = Identity(s)
+        v = Identity(t)
+    }"""
+    text_plain = text.replace("bfloat16[2]", "float16[2]")
+    path = tmp_path / "model.onnx"
+    onnx.save(parsed(text_plain), path)
+    feeds = {"x": np.float16([1, 2]), "s": [F32([1, 2])], "t": np.array(["a", "ü"], object)}
+    (here,), (there,) = run_model(path, [feeds]), run_in_child(path, [feeds])
+    assert not isinstance(here, str)
+    assert all(compare(a, b).ok for a, b in zip(here, there, strict=True))
+    assert run_in_child(path, [{}]) == run_model(path, [{}])
+
+
+def test_element_types_that_numpy_lacks() -> None:
+    import ml_dtypes
+
+    for dtype in (ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn):
+        name = "bfloat16" if dtype is ml_dtypes.bfloat16 else "float8e4m3fn"
+        model = parsed(f"g ({name}[3] x) => ({name}[3] y) {{ y = Identity(x) }}")
+        x = np.array([1, 2, -3], dtype)
+        ((y,),) = run_model(model.SerializeToString(), [{"x": x}])
+        assert y.dtype == dtype
+        assert y.tolist() == x.tolist()
+
+
+def test_models_with_other_interfaces_are_not_compared() -> None:
+    a = parsed("g (float[4] x) => (y) { y = Relu(x) }")
+    for text in ("g (float[4] z) => (y) { y = Relu(z) }", "g (double[4] x) => (y) { y = Relu(x) }"):
+        with pytest.raises(EquivalenceError, match="expected models with the same inputs"):
+            validate(a, parsed(text))
+    with pytest.raises(EquivalenceError, match="expected models with the same outputs"):
+        validate(a, parsed("g (float[4] x) => (z) { z = Relu(x) }"))
+
+
+def test_a_model_that_does_not_run() -> None:
+    runs = parsed("g (float[2, 4] x, int64[1] i) => (y) { y = Squeeze(x, i) }")
+    with pytest.raises(EquivalenceError, match="inputs that the first model runs on, found none among 12 drawn ones"):
+        validate(runs, runs)
+    a = parsed(
+        "g (float[4] x) => (y) { y = my.F(x) }",
+        more='<domain: "my", opset_import: ["" : 20]> F (x) => (y) { y = Neg(x) }',
+    )
+    report = validate(a, parsed("g (float[4] x) => (y) { y = my.F(x) }"))
+    assert not report.ok
+    assert str(report).splitlines()[-1].startswith("different: the second model: it doesn't run")
+
+
+def test_given_inputs() -> None:
+    model = parsed("g (float[2, 4] x, int64[1] i) => (y) { y = ReduceSum <keepdims = 0>(x, i) }")
+    report = validate(model, model, inputs=[{"x": np.ones((2, 4), F32), "i": np.array([1])}])
+    assert report.ok
+    assert report.draws == ("",)
+    with pytest.raises(EquivalenceError, match="on the given inputs"):
+        validate(model, model, inputs=[{}])
+    with pytest.raises(OptionError, match="at least one draw"):
+        validate(model, model, draws=0)
+
+
+def test_drawn_inputs_that_do_not_fit_are_tamed() -> None:
+    """Indices that nothing bounds: 3 and -3 are out of range, 0 and 1 are not."""
+    model = parsed(
+        "g (float[2] x, int64[5] i) => (y) { y = ScatterElements(z, i, u)\n z = Neg(x)\n u = Cast <to = 1>(i) }"
+    )
+    assert validate(model, model).ok
+
+
+def test_without_onnxruntime_the_error_names_the_extras(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    model = parsed("g (float[4] x) => (y) { y = Relu(x) }")
+    with pytest.raises(MissingPackageError, match=r"taso-gym\[cpu\].*taso-gym\[gpu\]"):
+        validate(model, model)

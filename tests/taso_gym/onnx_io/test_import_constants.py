@@ -1,0 +1,142 @@
+"""What becomes of the weights and constants of a file."""
+
+import numpy as np
+import onnx
+import pytest
+from model_texts import graph_of, op_names, parsed, run, weight_values
+from onnx import TensorProto, helper, numpy_helper
+
+from taso_gym.onnx_io import from_model, to_model
+from taso_gym.onnx_io.sparse import SparseWeight
+from taso_gym.weights import FilledWeight
+
+
+def test_an_initializer_that_is_an_input_is_no_constant() -> None:
+    text = "g (float[3] x, float[3] w) => (float[3] y) { v = Neg(w)\n y = Add(x, v) }"
+    model = parsed(text, w=np.ones(3, np.float32))
+    graph = from_model(model)
+    assert op_names(graph) == ["Neg", "Add"]
+    assert not any(leaf.weight for leaf in graph.leaves.values())
+    saved = to_model(graph)
+    assert [i.name for i in saved.graph.input] == ["x", "w"]
+    zero, one = np.zeros(3, np.float32), np.ones(3, np.float32)
+    assert run(saved, x=zero)[0].tolist() == [-1, -1, -1]
+    assert run(saved, x=zero, w=2 * one)[0].tolist() == [-2, -2, -2]
+    other = parsed(text, w=2 * one)
+    assert from_model(other) != graph
+
+
+def test_before_ir_4_an_initializer_is_a_constant_though_it_is_an_input() -> None:
+    text = "g (float[3] x, float[3] w, float[3] unused) => (float[3] y) { v = Neg(w)\n y = Add(x, v) }"
+    model = parsed(text, ir=3, opset=8, w=np.ones(3, np.float32), unused=np.ones(3, np.float32))
+    graph = from_model(model)
+    assert op_names(graph) == ["Add"]
+    saved = to_model(graph)
+    onnx.checker.check_model(saved)
+    assert [i.name for i in saved.graph.input] == ["x"]
+    assert [n.op_type for n in saved.graph.node] == ["Constant", "Add"]
+    assert from_model(saved) == graph
+
+
+@pytest.mark.parametrize(
+    ("attribute", "expected"),
+    [
+        ("value_float = 2.5", np.float32(2.5)),
+        ("value_floats = [1.0, 2.0]", np.array([1, 2], np.float32)),
+        ("value_int = 3", np.int64(3)),
+        ("value_ints = [3, 4]", np.array([3, 4])),
+        ('value_string = "a"', np.array("a", object)),
+        ('value_strings = ["a", "b"]', np.array(["a", "b"], object)),
+        ("value = int8[2] {1, -1}", np.array([1, -1], np.int8)),
+        ("value = string[1] {\"ü\"}", np.array(["ü"], object)),
+    ],
+)  # fmt: skip
+def test_constant_nodes_are_weights(attribute: str, expected: np.ndarray) -> None:
+    graph = graph_of(f"g () => (y) {{ y = Constant <{attribute}>() }}")
+    (found,) = weight_values(graph).values()
+    assert found.dtype == expected.dtype
+    assert found.tolist() == expected.tolist()
+
+
+def test_a_large_constant_of_shape_takes_no_memory_and_stays_what_it_is() -> None:
+    value = helper.make_tensor("value", TensorProto.FLOAT, [1], [0.5])
+    model = parsed("g (float[1000000] x) => (y) { w = ConstantOfShape(shape)\n y = MatMul(x, w) }",
+                   shape=np.array([1000000, 1000000]))  # fmt: skip
+    model.graph.node[0].attribute.append(helper.make_attribute("value", value))
+    graph = from_model(model)
+    (leaf,) = (leaf for leaf in graph.leaves.values() if leaf.weight)
+    assert isinstance(leaf.weight, FilledWeight)
+    assert leaf.weight.splat == 0.5
+    assert leaf.weight.array().shape == (1000000, 1000000)
+    saved = to_model(graph)
+    assert sorted(n.op_type for n in saved.graph.node) == ["ConstantOfShape", "MatMul"]
+    assert from_model(saved) == graph
+
+
+def test_sparse_constants() -> None:
+    values = helper.make_tensor("", TensorProto.FLOAT, [1], [3.0])
+    sparse = helper.make_sparse_tensor(values, numpy_helper.from_array(np.array([1])), [4])
+    model = parsed("g () => (y) { y = Constant() }")
+    model.graph.node[0].attribute.append(helper.make_attribute("sparse_value", sparse))
+    graph = from_model(model)
+    assert weight_values(graph)["y"].tolist() == [0, 3, 0, 0]
+    assert from_model(to_model(graph)) == graph
+
+
+@pytest.mark.parametrize(
+    ("nodes", "left"),
+    [
+        ("r = Range(zero, five, two)\n y = Add(x, r)", ["Add"]),
+        ("n = NonZero(shape)\n m = Squeeze(n)\n y = Add(x, m)", ["Add"]),
+        ("i = Gather(shape, five)\n y = Add(x, i)", ["Gather", "Add"]),  # out of range: the runtime says so
+        ("s = SequenceConstruct(shape)\n a = SequenceAt(s, zero)\n y = Add(x, a)", 2 * ["[seq]"] + ["Add"]),
+        ("r = RandomNormal <shape = [3]>()\n c = Cast <to = 7>(r)\n y = Add(x, c)", ["[RandomNormal]", "Cast", "Add"]),
+    ],
+)
+def test_computing_constants(nodes: str, left: list[str]) -> None:
+    constants = {"zero": np.int64(0), "five": np.int64(5), "two": np.int64(2), "shape": np.array([2, 3, 4])}
+    graph = graph_of(f"g (int64[3] x) => (y) {{ {nodes} }}", **constants)
+    assert [n.replace("SequenceConstruct", "seq").replace("SequenceAt", "seq") for n in op_names(graph)] == left
+
+
+def test_sparse_initializers() -> None:
+    model = parsed("g (float[2, 3] x) => (float[2, 3] y) { y = Add(x, w) }")
+    for indices in ([0, 4], [[0, 0], [1, 1]]):
+        values = helper.make_tensor("w", TensorProto.FLOAT, [2], [1.0, 2.0])
+        places = numpy_helper.from_array(np.array(indices))
+        del model.graph.sparse_initializer[:]
+        model.graph.sparse_initializer.append(helper.make_sparse_tensor(values, places, [2, 3]))
+        graph = from_model(model)
+        (leaf,) = (leaf for leaf in graph.leaves.values() if leaf.weight)
+        assert isinstance(leaf.weight, SparseWeight)
+        assert leaf.weight.array().tolist() == [[1, 0, 0], [0, 2, 0]]
+        saved = to_model(graph)
+        assert saved.graph.sparse_initializer == model.graph.sparse_initializer
+        assert from_model(saved) == graph
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float8_e4m3fn", "int4", "uint4", "float4_e2m1fn", "int2", "complex64"])
+def test_weights_of_every_element_type(dtype: str) -> None:
+    import ml_dtypes
+
+    values = np.arange(5).astype(getattr(ml_dtypes, dtype, dtype))
+    model = parsed("g () => (w) { }", opset=28, ir=13, w=values)
+    graph = from_model(model)
+    assert weight_values(graph)["w"].tolist() == values.tolist()
+    again = from_model(to_model(graph))
+    assert weight_values(again)["w"].tolist() == values.tolist()
+    assert again == graph
+
+
+def test_strings_that_are_no_text_survive() -> None:
+    model = parsed("g () => (w) { }")
+    model.graph.initializer.add(name="w", data_type=TensorProto.STRING, dims=[2], string_data=[b"\xff\xfe", b"ok"])
+    saved = to_model(from_model(model))
+    assert list(saved.graph.initializer[0].string_data) == [b"\xff\xfe", b"ok"]
+
+
+def test_equal_initializers_are_one() -> None:
+    text = "g (float[1] x) => (y, z) { y = Add(x, a)\n z = Add(x, b) }"
+    one = np.ones(1, np.float32)
+    assert op_names(graph_of(text, a=one, b=one)) == ["Add"]
+    assert op_names(graph_of(text, a=one, b=one[0])) == ["Add", "Add"]

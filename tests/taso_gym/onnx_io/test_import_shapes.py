@@ -1,0 +1,120 @@
+"""What becomes of the sizes in a file, known, symbolic and open."""
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from model_texts import graph_of, op_names, parsed, run, weight_values
+
+from taso_gym.errors import OptionError
+from taso_gym.graph import Graph
+from taso_gym.onnx_io import from_model, load, to_model
+from taso_gym.tensor import TensorType, symbol
+
+
+def output_type(graph: Graph, index: int = 0) -> TensorType:
+    type_ = graph.type_of(graph.outputs[index])
+    assert isinstance(type_, TensorType)
+    return type_
+
+
+def test_shapes_over_symbols_become_attributes() -> None:
+    text = """g (float[batch, seq, 12] x) => (y) {
+        s = Shape(x)
+        b = Gather(s, zero)
+        t = Gather(s, one)
+        u = Unsqueeze(b, axes)
+        v = Unsqueeze(t, axes)
+        shape = Concat <axis = 0>(u, v, heads)
+        a = Reshape(x, shape)
+        y = Transpose <perm = [0, 2, 1, 3]>(a)
+    }"""
+    constants = {"zero": np.int64(0), "one": np.int64(1), "axes": np.array([0]), "heads": np.array([3, -1])}
+    graph = graph_of(text, **constants)
+    assert op_names(graph) == ["Reshape", "Transpose"]
+    assert output_type(graph).shape == (symbol("batch"), 3, symbol("seq"), 4)
+    x = np.arange(2 * 5 * 12, dtype=np.float32).reshape(2, 5, 12)
+    expected, found = (run(model, x=x)[0] for model in (parsed(text, **constants), to_model(graph)))
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_static_sizes_within_an_open_shape_are_constants() -> None:
+    text = """g (float[batch, 64] x) => (float z) {
+        s = Shape(x)
+        d = Gather(s, one)
+        f = Cast <to = 1>(d)
+        z = Sqrt(f)
+    }"""
+    graph = graph_of(text, one=np.int64(1))
+    assert op_names(graph) == []
+    assert [v.item() for v in weight_values(graph).values()] == [8.0]
+
+
+def test_open_dimensions() -> None:
+    """Named ones keep their names, others are named by value and axis, and equal unknown ones are known to be equal."""
+    text = "g (float[N, ?, 3] x) => (y, z) { y = NonZero(x)\n t = Transpose(y)\n z = Cast <to = 1>(t) }"
+    graph = graph_of(text)
+    (x,) = graph.info.inputs
+    assert str(graph.type_of(x)) == "float[N, x#1, 3]"
+    assert str(output_type(graph)) == "int64[3, y#1]"
+    assert str(output_type(graph, 1)) == "float[y#1, 3]"
+
+
+def test_what_is_reshaped_has_the_sizes_that_are_asked_for() -> None:
+    """Even where nobody can show that they fit, and ONNX doesn't know what comes out of com.microsoft."""
+    text = """g (float[N, M, 4] x, float[A, B, C, 8] u) => (y) {
+        v = com.microsoft.FusedMatMul <alpha = 2.0> (u, w)
+        sizes = Shape <end = 2> (x)  shape = Concat <axis = 0> (sizes, rest)
+        r = Reshape(v, shape)  y = Relu(r)
+    }"""
+    graph = graph_of(text, w=np.ones((8, 8), np.float32), rest=np.array([-1]))
+    assert op_names(graph) == ["ms.FusedMatMul", "[Shape]", "Concat", "[Reshape]", "Relu"]
+    assert str(output_type(graph)) == "float[N, M, r#2]"
+
+
+def test_a_negative_size_is_an_unknown_one() -> None:
+    model = parsed("g (float[7, 3] x) => (float[7, 3] y) { y = Relu(x) }")
+    for info in (*model.graph.input, *model.graph.output):
+        info.type.tensor_type.shape.dim[0].dim_value = -1
+    graph = from_model(model)
+    assert output_type(graph).shape == (symbol("x#0"), 3)
+    assert to_model(graph).graph.input[0].type.tensor_type.shape.dim[0].dim_value == -1
+
+
+def test_names_of_open_dimensions_avoid_those_of_the_file() -> None:
+    model = parsed("g (float[D, ?] x) => (y) { y = Relu(x) }")
+    model.graph.input[0].type.tensor_type.shape.dim[0].dim_param = "x#1"
+    assert str(output_type(from_model(model))) == "float[x#1, x##1]"
+
+
+def test_sequences_of_open_sizes_are_the_same_every_time() -> None:
+    """Shape inference numbers unknown sizes; the numbers don't get into types."""
+    text = """g (float[3] x) => (y, z) {
+        n = NonZero(x)
+        y = NonZero(n)
+        t = SequenceConstruct(n)
+        z = SequenceLength(t)
+    }"""
+    assert "unk__" not in "".join(str(n.sig) for _, n in graph_of(text).operators())
+
+
+def test_dims_bind_symbols_for_costs_only(tmp_path: Path) -> None:
+    path = tmp_path / "model.onnx"
+    onnx.save(parsed("g (float[batch, 3] x) => (float[batch, 3] y) { y = Relu(x) }"), path)
+    graph = load(path, dims={"batch": 4})
+    assert graph.info.dims == {"batch": 4}
+    assert graph == load(path)
+    assert to_model(graph) == to_model(load(path))
+    with pytest.raises(OptionError, match=r"\['batch'\], found 'seq'"):
+        load(path, dims={"seq": 4})
+
+
+@pytest.mark.parametrize(
+    "node", ["y = Gemm(h, w)", "r = Reshape(h, shape) y = Relu(r)", "s = Shape(h) y = Expand(x, s)"]
+)
+def test_an_operand_of_unknown_type_is_no_contradiction(node: str) -> None:
+    """Nothing says what my.F gives, and ONNX takes some operators on such an operand for wrong."""
+    text = f"g (float[N, 4] x) => (float[N, 4] y) {{ h = my.F(x) {node} }}"
+    graph = graph_of(text, w=np.ones((4, 4), np.float32), shape=np.array([-1, 4]))
+    assert all(name.startswith("[") for name in op_names(graph))

@@ -1,0 +1,165 @@
+"""The contest of finalists: what is measured, what wins, and what the measurements teach."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+from cost_graphs import weight
+
+from taso_gym import optimize
+from taso_gym.builder import GraphBuilder
+from taso_gym.cost.measurement import THREAD_CPU, Measurement
+from taso_gym.cost.onnxruntime import OnnxRuntimeCost
+from taso_gym.graph import Graph
+from taso_gym.rules.notation import parse_rules
+from taso_gym.rules.ruleset import RuleSet
+from taso_gym.rules.state import RewriteState
+from taso_gym.search import Budget, finalists, run
+from taso_gym.search.finalists import START, Contest, Finalist
+from taso_gym.signature import Signature
+from taso_gym.tensor import TensorType
+
+pytest.importorskip("onnxruntime")
+
+WIDTH = 400
+"""Of weights that make an operator heavy."""
+RULES = """
+matmul-assoc: MatMul(MatMul(x, y), z) => MatMul(x, MatMul(y, z)) if const(y) and const(z)
+relu-twice: Relu(Relu(x)) => Relu(x)
+"""
+
+
+def layers(rows: int = 1) -> Graph:
+    """Two products that can be one, and a Relu too many; of a single row they take as long as reading weights does."""
+    b = GraphBuilder({"": 20})
+    value = b.input("x", TensorType("float", (rows, WIDTH)))
+    for name in "ab":
+        value = b.add("MatMul", value, weight(b, name, WIDTH, WIDTH))
+    b.output("y", b.add("Relu", b.add("Relu", value)))
+    return b.build()
+
+
+@pytest.fixture
+def first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Finalist:
+    """The result of a search whose costs depend on what is in the cache."""
+    monkeypatch.setattr("taso_gym.cost.onnxruntime.cache_bytes", lambda: 1)
+    monkeypatch.setattr(finalists, "HOPELESS", 3.0)
+    graph = layers()
+    start = RewriteState(graph, RuleSet(parse_rules(RULES)), OnnxRuntimeCost(cache=tmp_path / "c", start=graph))
+    return Finalist("first", start, run(start, "taso", Budget(steps=100)))
+
+
+@pytest.fixture
+def taking(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[Graph], float]], list[list[str]]]:
+    """Let graphs take so long; return the names of those that were measured together."""
+
+    def pretend(time_ms: Callable[[Graph], float]) -> list[list[str]]:
+        asked: list[list[str]] = []
+
+        def measure(graphs: dict[str, Graph], *, rounds: int, **_: Any) -> Measurement:
+            asked.append(list(graphs))
+            times = {name: np.full((1, rounds), time_ms(graph)) for name, graph in graphs.items()}
+            return Measurement(times, 1, "cpu", THREAD_CPU)
+
+        monkeypatch.setattr(finalists, "measure", measure)
+        return asked
+
+    return pretend
+
+
+def count(graph: Graph, op: str) -> int:
+    """How often an operator runs."""
+    return sum(node.sig.op.name == op and not node.sig.const for _, node in graph.operators())
+
+
+def test_a_rule_that_costs_overrate_is_left_out(first: Finalist, taking: Any) -> None:
+    taking(lambda graph: 3.0 - count(graph, "MatMul"))  # two products take less than one
+    assert count(first.graph, "MatMul") == 1
+    contest = Contest(first)
+    best = contest.run(60.0)
+    assert count(best.graph, "MatMul") == 2 and best.name == "first, without matmul-assoc"
+    assert [bout.speedup.ratio for bout in contest.bouts if bout.name == best.name] == [2.0]
+
+
+class Priced(OnnxRuntimeCost):
+    """What operators cost is written down."""
+
+    PRICES: ClassVar = {"Relu": 10, "Neg": 10, "Abs": 5, "Sqrt": 8, "Exp": 1}
+
+    def time(self, sig: Signature, context: object, load: object) -> tuple[int, int]:
+        """Return the price in milliseconds."""
+        return self.PRICES[sig.op.name] * 10**9, 1
+
+
+def test_a_rule_that_is_in_the_way_of_others_is_left_out(tmp_path: Path, taking: Any) -> None:
+    text = "trap: Neg(x) => Abs(x)\nfirst: Neg(x) => Sqrt(x)\nthen: Relu(Sqrt(x)) => Exp(x)"
+    b = GraphBuilder({"": 20})
+    b.output("y", b.add("Relu", b.add("Neg", b.input("x", TensorType("float", (4,))))))
+    start = RewriteState(b.build(), RuleSet(parse_rules(text)), Priced(cache=tmp_path / "c"))
+    first = Finalist("first", start, run(start, "taso", Budget(steps=3), alpha=1.0))
+    assert first.found.state.cost.time_ms == 15
+    asked = taking(lambda _: 1.0)
+    assert Contest(first, options={"alpha": 1.0}).run(60.0).found.state.cost.time_ms == 1
+    assert not asked
+
+
+def test_the_first_stays_where_nothing_is_faster(first: Finalist, taking: Any) -> None:
+    asked = taking(lambda graph: 1.0 + count(graph, "MatMul"))
+    assert Contest(first).run(60.0) is first
+    assert START in asked[0] and all(START not in names for names in asked[1:])
+
+
+def test_no_graph_is_measured_twice_as_another(first: Finalist, taking: Any) -> None:
+    asked = taking(lambda _: 1.0)
+    Contest(first).run(60.0)
+    assert all(len(names) > 1 for names in asked)
+    new = [name for names in asked for name in names if name not in ("first", START)]
+    assert len(new) == len(set(new))
+
+
+def test_a_graph_that_is_predicted_far_slower_is_not_measured(
+    first: Finalist, taking: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(finalists, "HOPELESS", 1.1)
+    asked = taking(lambda graph: 3.0 - count(graph, "MatMul"))
+    assert count(Contest(first).run(60.0).graph, "MatMul") == 1
+    assert not any("matmul-assoc" in name for names in asked for name in names)
+
+
+def test_no_search_begins_when_the_time_is_over(first: Finalist, taking: Any) -> None:
+    asked = taking(lambda _: 1.0)
+    assert Contest(first).run(0.0) is first
+    assert not asked
+
+
+def test_the_share_of_the_cache_is_that_which_explains_the_times(first: Finalist, taking: Any) -> None:
+    model = first.start.cost_model
+    assert isinstance(model, OnnxRuntimeCost) and model.depends_on_cache
+    true = model.with_outside(0.3)
+    taking(lambda graph: true.graph(graph).time_ms)
+    contest = Contest(first)
+    graphs = {"first": first.graph, "other": layers(rows=64), START: first.start.graph}
+    contest._remember(graphs, contest._measured(graphs, 3, 0))  # pyright: ignore[reportPrivateUsage]
+    assert list(contest._fitted()) == [0.3]  # pyright: ignore[reportPrivateUsage]
+
+
+def test_costs_between_in_and_out_of_the_cache_are_between(first: Finalist) -> None:
+    model, graph = first.start.cost_model, first.start.graph
+    assert isinstance(model, OnnxRuntimeCost)
+    inside, half, outside = (model.with_outside(share).graph(graph).time_ps for share in (0.0, 0.5, 1.0))
+    assert inside < half < outside
+    assert half == pytest.approx((inside + outside) / 2, abs=4)
+
+
+def test_it_is_part_of_optimising_by_measured_costs(first: Finalist, taking: Any) -> None:
+    taking(lambda graph: 3.0 - count(graph, "MatMul"))
+    asked: list[str] = []
+    given = {"rules": first.start.rules, "cost": first.start.cost_model}
+    result = optimize(layers(), budget=20.0, on_contest=asked.append, **given)  # pyright: ignore[reportArgumentType]
+    assert count(result.graph, "MatMul") == 2 and result.bouts
+    assert any(text.startswith("measuring") for text in asked)
+    assert not optimize(layers(), budget=5.0, finalists=False, **given).bouts  # pyright: ignore[reportArgumentType]

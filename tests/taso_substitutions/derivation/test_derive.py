@@ -1,0 +1,42 @@
+import pytest
+from rule_discovery import discovered
+
+from taso_gym.rules.notation import parse_rules
+from taso_gym.tensor import TensorType, symbol
+from taso_substitutions.derivation.derive import derivable
+from taso_substitutions.equalities.terms import Equality, canonical
+
+
+def named(name: str, start: str) -> Equality:
+    return next(e for e in discovered(name).general if e.body.startswith(start))
+
+
+def test_an_equality_follows_from_itself() -> None:
+    equality = named("matrix", "MatMul(MatMul(x0, x1), x2)")
+    assert derivable([equality], [equality]) == [True]
+
+
+def test_an_equality_does_not_follow_from_nothing() -> None:
+    assert derivable([named("matrix", "MatMul(MatMul(x0, x1), x2)")], []) == [False]
+
+
+def test_targets_do_not_help_each_other() -> None:
+    targets = [named("matrix", "MatMul(MatMul(x0, x1), x2)"), named("matrix", "Transpose(Transpose(")]
+    assert derivable(targets, [targets[0]]) == [True, False]
+
+
+@pytest.mark.parametrize("name", ["matrix", "scalar"])
+def test_what_statements_say_derives_everything(name: str) -> None:
+    result = discovered(name)
+    said = [e for statement in result.statements for e in statement.instances]
+    assert all(derivable(result.general, said))
+
+
+def test_what_cancels_is_given() -> None:
+    vector = TensorType("float", (symbol("B"),))
+    negative = "Sub(Sub({0}, x1), {0})"
+    first, second = negative.format("x0"), negative.format("x2")
+    rule, false = parse_rules(f"r: Add({first}, x2) => Add({second}, x2)\nf: Add({first}, x2) => Add(x1, x2)")
+    types = {f"x{i}": vector for i in range(3)}
+    targets = [canonical(r.lhs[0], r.rhs[0], types) for r in (rule, false)]  # pyright: ignore[reportArgumentType]
+    assert derivable(targets, [named("matrix", "MatMul(MatMul(x0, x1), x2)")]) == [True, False]

@@ -1,0 +1,67 @@
+from pathlib import Path
+
+import pytest
+from rule_discovery import pipeline, small
+
+from taso_gym.errors import OptionError, RuleError
+from taso_substitutions.generation import stages
+from taso_substitutions.generation.engine import engine
+from taso_substitutions.generation.pipeline import Pipeline
+from taso_substitutions.generation.work import WorkFolder
+
+BOTH = [small(), small("matrix", ("Relu", "Transpose"))]
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in sorted(folder.glob("*.jsonl"))}
+
+
+def test_work_is_kept_and_taken_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (first,) = pipeline(tmp_path).fragments([small()], 2)
+    before = files(tmp_path)
+    monkeypatch.setattr(stages, "search", None)  # would fail if it were called
+    (second,) = pipeline(tmp_path).fragments([small()], 2)
+    assert first == second
+    assert files(tmp_path) == before
+
+
+def test_a_run_that_was_stopped_goes_on_to_the_same_result(tmp_path: Path) -> None:
+    whole, stopped = tmp_path / "whole", tmp_path / "stopped"
+    pipeline(whole).fragments(BOTH, 2)
+
+    def stop(stage: str, *_: int) -> None:
+        if stage == "matrix: prove":
+            raise KeyboardInterrupt
+
+    broken = Pipeline(pipeline().engine, WorkFolder(stopped, resume=True), stop)
+    with pytest.raises(KeyboardInterrupt):
+        broken.fragments(BOTH, 2)
+    assert "matrix.general.jsonl" not in files(stopped)
+    pipeline(stopped).fragments(BOTH, 2)
+    assert files(stopped) == files(whole)
+
+
+def test_several_processes_find_the_same(tmp_path: Path) -> None:
+    pipeline(tmp_path / "one").fragments([small()], 2)
+    with engine("processes", 2) as running:
+        Pipeline(running, WorkFolder(tmp_path / "two", resume=False), lambda *_: None).fragments([small()], 2)
+    assert files(tmp_path / "one") == files(tmp_path / "two")
+
+
+def test_other_settings_are_other_work(tmp_path: Path) -> None:
+    pipeline(tmp_path).fragments([small()], 1)
+    (again,) = pipeline(tmp_path).fragments([small()], 2)
+    assert again.counts["graphs"] > 20
+
+
+def test_results_are_not_overwritten(tmp_path: Path) -> None:
+    pipeline(tmp_path).fragments([small()], 1)
+    with pytest.raises(OptionError, match="--resume"):
+        WorkFolder(tmp_path, resume=False)
+
+
+@pytest.mark.parametrize("text", ["", "{", '{"stage": 1'])
+def test_damaged_work_is_refused(tmp_path: Path, text: str) -> None:
+    (tmp_path / "scalar.general.jsonl").write_text(text)
+    with pytest.raises(RuleError, match="expected rows of JSON"):
+        pipeline(tmp_path).fragments([small()], 1)

@@ -1,0 +1,111 @@
+from pathlib import Path
+
+import pytest
+
+from taso_gym.errors import RuleError
+from taso_gym.rules.notation import parse_rules
+from taso_gym.rules.ruleset import RuleSet, rule_digest
+from taso_gym.rules.taso_pb import read_file, read_taso
+from taso_substitutions.interop.judge import TasoWork, Verdict, judge, judge_taso
+from taso_substitutions.interop.tensat import read_tensat
+
+DATA = Path(__file__).parents[2] / "data" / "taso"
+
+
+def shipped(number: int) -> Verdict:
+    return judge_taso(TasoWork(read_file(DATA / "graph_subst.pb")[number], number, "graph_subst.pb"))
+
+
+def verdict(text: str) -> Verdict:
+    (rule,) = parse_rules(f"r: {text}")
+    return judge(rule)
+
+
+@pytest.mark.parametrize("number", [99, 100, 130, 131])
+def test_false_rules_of_taso_are_refuted(number: int) -> None:
+    found = shipped(number)
+    assert found.outcome == "refuted"
+    assert "is false" in found.counterexample
+    assert found.rule is None
+
+
+@pytest.mark.parametrize("number", [125, 126, 128])
+def test_rules_false_for_groups_are_refuted_as_stated(number: int) -> None:
+    found = shipped(number)
+    assert found.added[0] == "group == 1"
+    assert "is false" in found.counterexample
+    assert found.rule is not None
+
+
+@pytest.mark.parametrize("number", [0, 22, 76, 77, 80, 81])
+def test_true_rules_of_taso_are_proved(number: int) -> None:
+    assert shipped(number).outcome == "proved"
+
+
+@pytest.mark.slow
+def test_every_shipped_rule_is_decided() -> None:
+    found = list(map(shipped, range(133)))
+    assert {v.outcome for v in found} == {"proved", "refuted"}
+    stated = {rule.name: rule_digest(rule) for rule in read_taso(DATA / "graph_subst.pb")}
+    true = {v.name for v in found if v.rule is not None and rule_digest(v.rule) == stated[v.name]}
+    assert true == {rule.name for rule in RuleSet.load(DATA / "graph_subst.pb")}
+
+
+def test_generated_rules_of_taso_are_decided() -> None:
+    records = read_file(DATA / "generated_depth_2.pb")
+    found = [judge_taso(TasoWork(record, i, "file")) for i, record in enumerate(records)]
+    assert {v.outcome for v in found} == {"proved"}
+
+
+def test_a_lacking_precondition_is_added() -> None:
+    found = verdict(
+        "Concat(Add(x, y), Add(u, v), axis=0) => Add(Concat(x, u, axis=0), Concat(y, v, axis=0))"
+        " if rank(x) == 1 and rank(y) == 1 and rank(u) == 1 and rank(v) == 1"
+    )
+    assert found.outcome == "proved"
+    assert found.added
+
+
+def test_equal_sizes_of_one_variable_are_a_precondition_too() -> None:
+    found = verdict("Transpose(Transpose(x, perm=[1, 0]), perm=[1, 0]) => Add(x, Sub(x, x)) if rank(x) == 2")
+    assert (found.outcome, found.added) == ("proved", ())
+    found = verdict("Relu(x) => Relu(Add(x, Sub(Transpose(x), Transpose(x)))) if rank(x) == 2")
+    assert (found.outcome, found.added) == ("proved", ("dim(x, 0) == dim(x, 1)",))
+
+
+def test_what_is_false_anyway_is_refuted() -> None:
+    found = verdict("Relu(Add(x, y)) => Add(Relu(x), Relu(y))")
+    assert found.outcome == "refuted"
+    assert "x = " in found.counterexample
+
+
+def test_tensat_equations_are_read(tmp_path: Path) -> None:
+    file = tmp_path / "rules.txt"
+    file.write_text(
+        "relu(concat(0,input_1,input_2))==concat(0,relu(input_1),relu(input_2))\n"
+        "conv2d(1,1,0,2,input_7,input_10)==relu(conv2d(1,1,0,0,input_7,input_10))\n"
+    )
+    found = [judge_taso(TasoWork(record, i, "file")) for i, record in enumerate(read_tensat(file))]
+    assert [v.outcome for v in found] == ["proved", "proved"]
+
+
+@pytest.mark.parametrize(
+    "text", ["relu(input_1)", "relu(input_1==input_1", "what(input_1)==input_1", "1==1", "relu($)==relu(input_1)"]
+)
+def test_other_text_is_refused(text: str, tmp_path: Path) -> None:
+    file = tmp_path / "rules.txt"
+    file.write_text(text)
+    with pytest.raises(RuleError):
+        read_tensat(file)
+
+
+def test_tensors_of_equal_shapes_are_a_precondition_where_ranks_are_open() -> None:
+    found = verdict("Concat(Add(x, y), Add(u, v), axis=0) => Add(Concat(x, u, axis=0), Concat(y, v, axis=0))")
+    assert found.outcome == "proved"
+    assert any(condition.startswith("shape(") for condition in found.added)
+
+
+def test_a_counterexample_is_small() -> None:
+    found = verdict("Relu(Add(x, y)) => Add(Relu(x), Relu(y))")
+    assert found.outcome == "refuted"
+    assert "y double[1]" in found.counterexample
