@@ -13,7 +13,7 @@ from gymnasium.vector import AutoresetMode
 from gymnasium.wrappers.vector import RecordEpisodeStatistics
 
 import taso_gym
-from taso_agents.training.checkpoint import build_policy
+from taso_agents.policies.policy_file import build_policy
 
 gym.register_envs(taso_gym)
 

@@ -15,11 +15,11 @@ from rich.console import Console
 from rich.table import Table
 
 import taso_gym
+from taso_agents.environment.real_env import make_env, play, state_of
 from taso_agents.training.display import training_bar
 from taso_agents.training.evaluate import best_of
 from taso_agents.training.ppo import TrainResult, train
 from taso_agents.training.settings import PPOSettings
-from taso_agents.training.training_env import make_env, play, state_of
 from taso_gym.console import run_app
 from taso_gym.cost.measure import measure
 from taso_gym.errors import OptionError

@@ -23,7 +23,7 @@ from ray.tune.registry import register_env
 from torch import Tensor
 
 import taso_gym
-from taso_agents.training.checkpoint import build_policy
+from taso_agents.policies.policy_file import build_policy
 from taso_gym.wrappers import CandidateAction
 
 gym.register_envs(taso_gym)

@@ -20,7 +20,7 @@ from torchrl.objectives.value import GAE
 
 import taso_gym
 from taso_agents.policies.pointer import CandidatePolicy
-from taso_agents.training.checkpoint import build_policy
+from taso_agents.policies.policy_file import build_policy
 from taso_gym.wrappers import CandidateAction
 
 gym.register_envs(taso_gym)

@@ -4,7 +4,7 @@ import gymnasium as gym
 import pytest
 from agent_batches import Batch, walk
 
-from taso_agents.training.training_env import make_env
+from taso_agents.environment.real_env import make_env
 
 
 @pytest.fixture(scope="session")

@@ -39,10 +39,10 @@ def test_evaluate_compares_with_searches(trained: Path) -> None:
 
 def test_dream_writes_world_model_and_controller(tmp_path: Path) -> None:
     small = ["--rounds", "1", "--steps", "20", "--max-steps", "8", "--dream-steps", "64", "-o", "d.pt"]
-    done = taso_agents("dream", SQUEEZENET, *small, "--plot", "d.png", cwd=tmp_path)
+    done = taso_agents("dream", SQUEEZENET, *small, "--plot", "d.png", "--onnx", "d.onnx", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "real steps: controller saves" in done.stdout
-    assert (tmp_path / "d.pt").exists() and (tmp_path / "d.png").exists()
+    assert all((tmp_path / name).exists() for name in ("d.pt", "d.png", "d.onnx"))
 
 
 def test_collect_writes_episodes_and_says_how_deep_they_went(tmp_path: Path) -> None:

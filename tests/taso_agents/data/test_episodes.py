@@ -9,7 +9,7 @@ import torch
 
 from taso_agents.data.collect import collect, empty_dataset, greedy_actor, random_actor
 from taso_agents.data.episodes import Dataset, load_dataset
-from taso_agents.training.training_env import make_env
+from taso_agents.environment.real_env import make_env
 from taso_gym.errors import CheckpointError
 
 

@@ -7,8 +7,8 @@ import torch
 
 from taso_agents.data.collect import empty_dataset
 from taso_agents.data.graph_store import RowTable
-from taso_agents.policies.encoder import GraphEncoder
-from taso_agents.training.training_env import make_env, with_ids
+from taso_agents.environment.real_env import make_env, with_ids
+from taso_agents.networks.encoder import GraphEncoder
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ from agent_batches import collected
 from taso_agents.data.collect import greedy_actor
 from taso_agents.data.episodes import Dataset
 from taso_agents.data.minari_data import write_minari
-from taso_agents.training.training_env import make_env
+from taso_agents.environment.real_env import make_env
 from taso_gym.errors import CheckpointError
 
 SQUEEZENET = "TasoGraph-SqueezeNet1.1-v0"

@@ -9,13 +9,14 @@ from gymnasium.utils.env_checker import check_env
 from sb3_contrib import MaskablePPO
 from stable_baselines3 import PPO
 
-from taso_agents.data.collect import collect, controller_actor, empty_dataset, greedy_actor
+from taso_agents.data.collect import collect, empty_dataset, greedy_actor
 from taso_agents.data.episodes import Dataset
-from taso_agents.data.starts import Starts, starts_of
+from taso_agents.dreams.actors import controller_actor
 from taso_agents.dreams.env import DreamEnv, DreamSettings, DreamVectorEnv
 from taso_agents.dreams.latent import LatentObservation
+from taso_agents.dreams.starts import Starts, starts_of
+from taso_agents.environment.real_env import make_env
 from taso_agents.policies.latent_policy import LatentPolicy
-from taso_agents.training.training_env import make_env
 from taso_agents.world_models.fit import FitSettings, encode_all, fit
 from taso_agents.world_models.mdn_rnn import WorldModel, WorldModelSettings
 from taso_gym.vector import to_sb3

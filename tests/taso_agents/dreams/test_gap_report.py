@@ -8,7 +8,8 @@ from rich.console import Console
 
 from taso_agents.dreams.gap_report import TARGETS, Gap, figures_of, report, spearman, table_of
 from taso_agents.dreams.plots import plot_gap, plot_run
-from taso_agents.dreams.train import DreamTrainSettings, train_in_dream
+from taso_agents.dreams.settings import DreamTrainSettings
+from taso_agents.dreams.train import train_in_dream
 from taso_agents.world_models.fit import FitSettings
 from taso_agents.world_models.token_model import TokenSettings
 from taso_gym.errors import OptionError

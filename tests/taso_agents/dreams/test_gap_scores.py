@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from taso_agents.dreams.gap_scores import CHANCES, Score, correlation, mixed, scores, table_of_scores
-from taso_agents.dreams.train import DreamTrainSettings, train_in_dream
+from taso_agents.dreams.settings import DreamTrainSettings
+from taso_agents.dreams.train import train_in_dream
 from taso_agents.world_models.graph.model import GraphSettings
 
 SQUEEZENET = "TasoGraph-SqueezeNet1.1-v0"

@@ -20,7 +20,7 @@ from taso_agents.dreams.planning import (
     plan,
     true_planner,
 )
-from taso_agents.training.training_env import make_env, state_of
+from taso_agents.environment.real_env import make_env, state_of
 from taso_agents.world_models.discrete import DiscreteSettings, DiscreteWorldModel
 from taso_agents.world_models.fit import FitSettings, fit
 

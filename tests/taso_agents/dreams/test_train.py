@@ -10,11 +10,13 @@ import torch
 
 import taso_agents
 from taso_agents.dreams.run import Round
-from taso_agents.dreams.train import DreamResult, DreamTrainSettings, train_in_dream
+from taso_agents.dreams.settings import DreamTrainSettings
+from taso_agents.dreams.train import DreamResult, train_in_dream
 from taso_agents.world_models.fit import FitSettings
 from taso_agents.world_models.graph.model import GraphSettings
 from taso_agents.world_models.mdn_rnn import WorldModelSettings
-from taso_gym.errors import CheckpointError
+from taso_agents.world_models.token_model import TokenSettings
+from taso_gym.errors import CheckpointError, OptionError
 
 SQUEEZENET = "TasoGraph-SqueezeNet1.1-v0"
 SMALL = DreamTrainSettings(
@@ -49,6 +51,10 @@ def test_rounds_count_every_real_step(result: DreamResult) -> None:
     assert result.rounds[-1].real_steps == result.dataset.steps
     assert [number for number, *_ in result.run.returns] == [0, 0, 1, 1]
     assert result.rounds[-1].best == result.best.improvement_percent
+
+
+def test_the_best_state_costs_what_was_found(result: DreamResult) -> None:
+    assert result.best_state().cost.time_ps == result.best.best_ps
 
 
 class KilledError(Exception):
@@ -105,3 +111,20 @@ def test_its_file_is_a_batch_of_environments(world_model: str) -> None:
 def test_a_world_model_of_another_network_is_refused(world_model: str) -> None:
     with pytest.raises(CheckpointError, match="expected a world model of TasoGraph-BERT-v0, found one of"):
         gym.make("TasoDream-BERT-v0", world_model=world_model)
+
+
+def test_a_blind_run_never_asks_for_cost_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(_epsilon: float) -> None:
+        raise AssertionError("noisy greed sees cost changes")
+
+    monkeypatch.setattr("taso_agents.dreams.train.greedy_actor", refused)
+    settings = replace(SMALL, rounds=1, see_costs=False, model=GraphSettings())
+    result = train_in_dream(SQUEEZENET, settings, max_steps=10)
+    assert not result.model.settings.see_costs
+    assert result.rounds[-1].real_steps >= settings.steps
+
+
+def test_tokens_need_cost_changes() -> None:
+    settings = replace(SMALL, see_costs=False, model=TokenSettings())
+    with pytest.raises(OptionError, match="can do without cost changes"):
+        train_in_dream(SQUEEZENET, settings, max_steps=10)

@@ -6,8 +6,9 @@ import gymnasium as gym
 import pytest
 import torch
 
-from taso_agents.training import checkpoint
-from taso_agents.training.training_env import sizes_of, state_of
+from taso_agents import checkpoint
+from taso_agents.environment.real_env import sizes_of, state_of
+from taso_agents.policies.policy_file import build_policy, save_policy
 from taso_gym.errors import CheckpointError
 from taso_gym.search import Budget, run
 
@@ -17,10 +18,10 @@ def policy_file(tmp_path_factory: pytest.TempPathFactory, squeezenet: gym.Env) -
     torch.manual_seed(0)
     squeezenet.reset()
     spaces = squeezenet.observation_space, squeezenet.action_space
-    policy = checkpoint.build_policy("pointer", *spaces, {"hidden": 8, "rounds": 1})
+    policy = build_policy("pointer", *spaces, {"hidden": 8, "rounds": 1})
     path = tmp_path_factory.mktemp("policies") / "policy.pt"
     taso = {"rules": state_of(squeezenet).rules.digest, "sizes": {**sizes_of(squeezenet), "max_steps": 40}}
-    checkpoint.save_policy(path, policy, taso)
+    save_policy(path, policy, taso)
     return path
 
 

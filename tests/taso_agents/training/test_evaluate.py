@@ -6,10 +6,10 @@ import gymnasium as gym
 import pytest
 import torch
 
+from taso_agents.environment.real_env import play, state_of
 from taso_agents.policies.pointer import CandidatePolicy
-from taso_agents.training.checkpoint import build_policy
+from taso_agents.policies.policy_file import build_policy
 from taso_agents.training.evaluate import evaluate, play_policy
-from taso_agents.training.training_env import play, state_of
 
 
 @pytest.fixture(scope="module")

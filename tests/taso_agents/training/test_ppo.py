@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from taso_agents.data.recorder import RecordedVecEnv
-from taso_agents.training import checkpoint
+from taso_agents import checkpoint
+from taso_agents.environment.recorder import RecordedVecEnv
 from taso_agents.training.ppo import TrainResult, train
 from taso_agents.training.settings import PPOSettings
 from taso_gym.errors import CheckpointError, OptionError

@@ -9,7 +9,7 @@ from agent_batches import collected
 
 from taso_agents.data.collect import random_actor
 from taso_agents.data.episodes import Dataset
-from taso_agents.training.training_env import make_env
+from taso_agents.environment.real_env import make_env
 from taso_agents.world_models.discrete import DiscreteSettings, DiscreteWorldModel
 from taso_agents.world_models.discrete_fit import WINDOW, cut, window_loss
 from taso_agents.world_models.fit import pad_episodes

@@ -8,10 +8,10 @@ import pytest
 import torch
 from agent_batches import collected
 
+from taso_agents import checkpoint
 from taso_agents.data.collect import greedy_actor, random_actor
 from taso_agents.data.episodes import Dataset
-from taso_agents.training import checkpoint
-from taso_agents.training.training_env import describe, make_env
+from taso_agents.environment.real_env import describe, make_env
 from taso_agents.world_models.fit import FitSettings, Fitted, encode_all, fit, pad_episodes, step_losses
 from taso_agents.world_models.mdn_rnn import WorldModel, WorldModelSettings, load_world_model
 from taso_gym.errors import CheckpointError

@@ -10,12 +10,13 @@ from agent_batches import collected
 
 from taso_agents.data.collect import greedy_actor, random_actor
 from taso_agents.data.episodes import Dataset
-from taso_agents.data.starts import Starts, starts_of
 from taso_agents.dreams.env import DreamEnv, DreamSettings, DreamVectorEnv, imagine
 from taso_agents.dreams.gap import horizons, one_step
 from taso_agents.dreams.latent import LatentObservation
-from taso_agents.dreams.train import DreamTrainSettings, train_in_dream
-from taso_agents.training.training_env import describe, make_env
+from taso_agents.dreams.settings import DreamTrainSettings
+from taso_agents.dreams.starts import Starts, starts_of
+from taso_agents.dreams.train import train_in_dream
+from taso_agents.environment.real_env import describe, make_env
 from taso_agents.world_models import WORLD_MODELS, kind_of, world_model
 from taso_agents.world_models.discrete import DiscreteSettings
 from taso_agents.world_models.fit import FitSettings, Fitted, Sequences, encode_all, fit, pad_episodes, step_losses

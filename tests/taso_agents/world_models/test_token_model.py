@@ -8,7 +8,7 @@ from agent_batches import collected
 
 from taso_agents.data.collect import greedy_actor, random_actor
 from taso_agents.data.episodes import Dataset, EpisodeRecord
-from taso_agents.training.training_env import make_env
+from taso_agents.environment.real_env import make_env
 from taso_agents.world_models.fit import FitSettings, encode_all, fit
 from taso_agents.world_models.token_fit import UNROLL, windows_of
 from taso_agents.world_models.token_model import TokenSettings, TokenWorldModel

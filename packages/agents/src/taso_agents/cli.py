@@ -14,7 +14,7 @@ from taso_gym.console import console, run_app
 from taso_gym.errors import OptionError
 
 if TYPE_CHECKING:
-    from taso_agents.dreams.train import DreamTrainSettings
+    from taso_agents.dreams.settings import DreamTrainSettings
     from taso_agents.training.evaluate import Evaluation
 
 app = typer.Typer(
@@ -75,9 +75,10 @@ def collect(
     import numpy as np
     import torch
 
-    from taso_agents.data.collect import actor_named, empty_dataset
     from taso_agents.data.collect import collect as collect_episodes
-    from taso_agents.training.training_env import make_env
+    from taso_agents.data.collect import empty_dataset
+    from taso_agents.dreams.actors import actor_named
+    from taso_agents.environment.real_env import make_env
 
     torch.manual_seed(seed)
     env = make_env(model, max_steps=max_steps)
@@ -112,20 +113,25 @@ def dream(
     branch: Annotated[int, typer.Option(help="Most steps of a dream; 0 for whole episodes.", min=0)] = 0,
     epochs: Annotated[int | None, typer.Option(help="Passes over the steps in each fit.", min=1)] = None,
     separate_reward: Annotated[bool, typer.Option(help="mdn: predict rewards by a network of its own.")] = False,
+    blind: Annotated[
+        bool, typer.Option("--blind", help="Know cost changes of taken steps only, as if measured.")
+    ] = False,
     seed: Annotated[int, typer.Option(help="Seed of everything random.")] = 0,
     run_file: Annotated[Path | None, typer.Option(help="Written after every round, and resumed from.")] = None,
     plot: Annotated[Path | None, typer.Option(help="PNG file for the curves.")] = None,
+    onnx: Annotated[Path | None, typer.Option(help="Where the cheapest graph goes.")] = None,
 ) -> None:
     """Learn a world model, train a controller in its dreams and play it for real."""
-    check_folders(out, run_file, plot)
+    check_folders(out, run_file, plot, onnx)
     from taso_agents.dreams.run import Round
-    from taso_agents.dreams.train import DreamTrainSettings, train_in_dream
+    from taso_agents.dreams.settings import DreamTrainSettings
+    from taso_agents.dreams.train import train_in_dream
     from taso_agents.training.run_state import torch_threads
 
     settings = DreamTrainSettings(
         rounds=rounds, steps=steps, dream_steps=dream_steps, temperature=temperature, branch=branch or None, seed=seed
     )
-    settings = of_kind(settings, world_model, separate_reward)
+    settings = replace(of_kind(settings, world_model, separate_reward), see_costs=not blind)
     if epochs:
         settings = replace(settings, fit=replace(settings.fit, encoder_epochs=epochs))
 
@@ -144,6 +150,10 @@ def dream(
         from taso_agents.dreams.plots import plot_run
 
         plot_run(result.run, plot)
+    if onnx:
+        from taso_gym import onnx_io
+
+        onnx_io.save(result.best_state().graph, onnx)
     console.print(f"{out}: world model and controller")
 
 
@@ -213,9 +223,10 @@ def evaluate(
     """Play policies on a network; compare with searches that may weigh as many candidates."""
     from gymnasium import spaces
 
-    from taso_agents.training import checkpoint
+    from taso_agents import checkpoint
+    from taso_agents.environment.real_env import make_env, state_of
+    from taso_agents.policies.policy_file import load_policy
     from taso_agents.training.evaluate import evaluate as evaluate_policies
-    from taso_agents.training.training_env import make_env, state_of
     from taso_gym.search import Budget, run
 
     taso = checkpoint.load(policies[0], "policy")["taso"]
@@ -224,7 +235,7 @@ def evaluate(
     start = state_of(env)
     space = env.observation_space
     assert isinstance(space, spaces.Dict)
-    loaded = [checkpoint.load_policy(path, space, env.action_space, start.rules.digest) for path in policies]
+    loaded = [load_policy(path, space, env.action_space, start.rules.digest) for path in policies]
     result = evaluate_policies(loaded, env, episodes, seed)
     table = evaluation_table(result, len(policies))
     for name in filter(None, searches.split(",")):

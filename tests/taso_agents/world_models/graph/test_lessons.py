@@ -10,7 +10,7 @@ from agent_batches import collected
 
 from taso_agents.data.collect import random_actor
 from taso_agents.data.episodes import Dataset
-from taso_agents.training.training_env import make_env
+from taso_agents.environment.real_env import make_env
 from taso_agents.world_models.graph.dream_state import DreamState, Imagination, spot_of
 from taso_agents.world_models.graph.lesson_file import read_lessons, write_lessons
 from taso_agents.world_models.graph.lessons import Lessons
@@ -114,3 +114,20 @@ def test_lessons_of_a_python_that_hashes_otherwise_are_refused(
 
 def test_same_episodes_same_lessons(lessons: Lessons, dataset: Dataset) -> None:
     assert torch.equal(write_lessons(learned(dataset), 1, None), write_lessons(lessons, 1, None))
+
+
+def test_without_cost_changes_only_taken_steps_teach_rewards(dataset: Dataset) -> None:
+    def blind(graphs: list) -> Lessons:
+        store = dataset.store
+        lessons = Lessons(Kinds(store.node_rows.width, store.edge_rows.width))
+        before, store.graphs = store.graphs, graphs
+        for episode in dataset.episodes:
+            lessons.learn(store, episode, see_costs=False)
+        store.graphs = before
+        return lessons
+
+    graphs = dataset.store.graphs
+    lessons = blind(graphs)
+    without = blind([graph._replace(changes=np.full_like(graph.changes, np.nan)) for graph in graphs])
+    assert list(lessons.rewards.rows()) == list(without.rewards.rows())
+    assert 0 < sum(count for *_, count in lessons.rewards.rows()) <= dataset.steps

@@ -9,7 +9,7 @@ from agent_batches import collected
 from taso_agents.data.collect import random_actor
 from taso_agents.data.episodes import Dataset
 from taso_agents.dreams.gap import horizons
-from taso_agents.training.training_env import make_env
+from taso_agents.environment.real_env import make_env
 from taso_agents.world_models.fit import encode_all, fit
 from taso_agents.world_models.graph import memory as graph_memory
 from taso_agents.world_models.graph.model import GraphSettings, GraphWorldModel

@@ -8,14 +8,10 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
-from stable_baselines3.common.policies import BasePolicy
 
 from taso_agents.data.episodes import Dataset, EpisodeRecord
 from taso_agents.data.graph_store import GraphStore
-from taso_agents.dreams.latent import Follower
-from taso_agents.training.checkpoint import load_policy
-from taso_agents.training.training_env import Action, Arrays, state_of, with_ids
-from taso_agents.world_models.mdn_rnn import WorldModel
+from taso_agents.environment.real_env import Action, Arrays, with_ids
 from taso_gym.rules.state import Match
 
 Actor = Callable[[gym.Env, Arrays, np.random.Generator], NDArray[np.int64]]
@@ -46,42 +42,6 @@ def greedy_actor(epsilon: float) -> Actor:
         return np.array(game.candidate_action(best))
 
     return act
-
-
-def policy_actor(policy: BasePolicy) -> Actor:
-    """Draw from a policy over the environment's own observations."""
-
-    def act(_env: gym.Env, observation: Arrays, _rng: np.random.Generator) -> NDArray[np.int64]:
-        return policy.predict(observation)[0]  # pyright: ignore[reportArgumentType]
-
-    return act
-
-
-def controller_actor(policy: BasePolicy, model: WorldModel) -> Actor:
-    """Draw from a policy over latent observations."""
-    follower, last = Follower(model), [np.zeros(2, np.int64)]
-
-    def act(env: gym.Env, observation: Arrays, _rng: np.random.Generator) -> NDArray[np.int64]:
-        game: Any = env.unwrapped
-        first, observation = game.episode.steps == 0, with_ids(env, observation)
-        seen = follower.begin(observation) if first else follower.follow(last[0], observation)
-        last[0] = policy.predict(seen)[0]  # pyright: ignore[reportArgumentType]
-        return last[0]
-
-    return act
-
-
-def actor_named(name: str, env: gym.Env, epsilon: float = 0.3) -> Actor:
-    """Return an actor: ``random``, ``random-noop`` (the dissertation's), ``greedy``, or that of a policy's file.
-
-    Raises:
-        CheckpointError: there is no such actor, and no such file.
-    """
-    named = {"random": random_actor(0.0), "random-noop": random_actor(0.2), "greedy": greedy_actor(epsilon)}
-    if name in named:
-        return named[name]
-    space: Any = env.observation_space
-    return policy_actor(load_policy(name, space, env.action_space, state_of(env).rules.digest))
 
 
 def replaying(actions: Sequence[Action]) -> Actor:

@@ -10,7 +10,7 @@ import gymnasium as gym
 import numpy as np
 
 from taso_agents.data.episodes import Dataset, EpisodeRecord
-from taso_agents.training.training_env import make_env
+from taso_agents.environment.real_env import make_env
 from taso_gym.errors import CheckpointError, MissingPackageError
 
 

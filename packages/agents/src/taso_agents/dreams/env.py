@@ -14,9 +14,9 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 from torch import Tensor
 
-from taso_agents.data.starts import Starts
 from taso_agents.dreams.latent import latent_observation, latent_space
-from taso_agents.training.training_env import Arrays
+from taso_agents.dreams.starts import Starts
+from taso_agents.environment.real_env import Arrays
 from taso_agents.world_models.base import Memory
 from taso_agents.world_models.mdn_rnn import WorldModel, load_world_model
 from taso_gym.errors import CheckpointError

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from taso_agents.data.episodes import Dataset
 from taso_agents.dreams.env import imagine
+from taso_agents.dreams.starts import Moments, everywhere
 from taso_agents.world_models.fit import Sequences, encode_all, pad_episodes
 from taso_agents.world_models.mdn_rnn import WorldModel
 
@@ -107,36 +108,6 @@ def horizons(
         chosen = starts.take(((left >= k) if k else first).nonzero()[:, 0])
         found.append(_dream_along(model, batch, chosen, k, temperature, generator))
     return found
-
-
-class Moments(NamedTuple):
-    """Where dreams begin: the episode, its step, and what the model knows there."""
-
-    episode: Tensor
-    step: Tensor
-    latent: Tensor
-    counts: Tensor
-    hidden: Tensor
-    cell: Tensor
-
-    def take(self, rows: Tensor) -> Moments:
-        """Return these rows."""
-        return Moments(*(part[rows] for part in self))
-
-
-def everywhere(model: WorldModel, batch: Sequences, latents: Tensor) -> Moments:
-    """Return every state of real episodes that an action was taken in, with the memory of the real way to it."""
-    B, T = batch.xfer.shape
-    memory = model.initial_memory(B)
-    kept: list[Moments] = []
-    for t in range(T):
-        latent, counts = latents[batch.graph[:, t]], batch.counts[:, t]
-        state = Moments(torch.arange(B), torch.full((B,), t), latent, counts, memory[0], memory[1])
-        kept.append(state.take(batch.valid[:, t].nonzero()[:, 0]))
-        with torch.no_grad():
-            action = batch.xfer[:, t : t + 1], batch.location[:, t : t + 1]
-            _, _, memory = model(latent[:, None], counts[:, None], *action, memory)
-    return Moments(*(torch.cat(parts) for parts in zip(*kept, strict=True)))
 
 
 def _dream_along(

@@ -11,13 +11,15 @@ import torch
 from rich.table import Table
 
 from taso_agents import world_models
-from taso_agents.data.collect import Actor, collect, controller_actor, empty_dataset, greedy_actor, random_actor
+from taso_agents.data.collect import Actor, collect, empty_dataset, greedy_actor, random_actor
 from taso_agents.data.episodes import Dataset
-from taso_agents.dreams.gap import Horizon, OneStep, everywhere, horizons, one_step
+from taso_agents.dreams.actors import controller_actor
+from taso_agents.dreams.gap import Horizon, OneStep, horizons, one_step
 from taso_agents.dreams.latent import latent_space
+from taso_agents.dreams.starts import everywhere
+from taso_agents.environment.real_env import make_env
 from taso_agents.policies.latent_policy import LatentPolicy
 from taso_agents.stats import iqm_estimate
-from taso_agents.training.training_env import make_env
 from taso_agents.world_models.fit import encode_all, pad_episodes
 from taso_agents.world_models.mdn_rnn import WorldModel, load_world_model
 from taso_gym.errors import OptionError

@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 from rich.table import Table
 from stable_baselines3.common.policies import BasePolicy
 
-from taso_agents.data.starts import Starts
 from taso_agents.dreams.env import DreamSettings, DreamVectorEnv, play_dreams
 from taso_agents.dreams.gap_report import load_controller
 from taso_agents.dreams.latent import LatentObservation
+from taso_agents.dreams.starts import Starts
+from taso_agents.environment.real_env import Arrays, make_env
 from taso_agents.stats import iqm_estimate
-from taso_agents.training.training_env import Arrays, make_env
 from taso_agents.world_models.mdn_rnn import load_world_model
 
 CHANCES = (0.0, 0.25, 0.5, 0.75, 1.0)

@@ -11,8 +11,8 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 from torch import Tensor
 
+from taso_agents.environment.real_env import Arrays, with_ids
 from taso_agents.policies.policy_search import as_batch
-from taso_agents.training.training_env import Arrays, with_ids
 from taso_agents.world_models.base import Memory
 from taso_agents.world_models.mdn_rnn import WorldModel
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from taso_agents.dreams.gap_report import Gap
@@ -19,6 +20,12 @@ def write(figure: Figure, path: str | Path) -> None:
         figure.savefig(temporary, format="png", dpi=120)
 
 
+def without_losses(axes: Axes) -> None:
+    """Say that a world model isn't fitted by gradients, in place of its losses."""
+    axes.set_axis_off()
+    axes.text(0.5, 0.5, "this kind counts: it has no losses", ha="center", va="center")
+
+
 def plot_run(run: DreamRun, path: str | Path) -> None:
     """Draw the losses of the world model, the returns of dreams, and what came of it in reality."""
     figure = Figure(figsize=(12, 3.6), layout="constrained")
@@ -27,9 +34,11 @@ def plot_run(run: DreamRun, path: str | Path) -> None:
         points = [(i, f.losses[name]) for i, f in enumerate(run.fits) if name in f.losses]
         if all(value > 0 for _, value in points):
             losses.plot(*zip(*points, strict=True), label=name)
-    losses.set(title="losses of the world model", xlabel="epoch", yscale="log")
     if run.fits:
+        losses.set(title="losses of the world model", xlabel="epoch", yscale="log")
         losses.legend(fontsize="small")
+    else:
+        without_losses(losses)
     steps = np.cumsum([0, *(b[1] - a[1] if b[0] == a[0] else b[1] for a, b in zip(run.returns, run.returns[1:]))])  # noqa: B905
     returns.plot(steps + (run.returns[0][1] if run.returns else 0), [r[2] for r in run.returns])
     returns.set(title="return of dreams", xlabel="imagined steps", ylabel="%")

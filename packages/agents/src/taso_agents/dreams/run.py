@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import torch
 
+from taso_agents.checkpoint import Resumable
 from taso_agents.data.episodes import Dataset, dataset_of
-from taso_agents.training import checkpoint
 from taso_agents.training.evaluate import Episode
 from taso_agents.world_models.fit import Fitted
 from taso_agents.world_models.mdn_rnn import WorldModel
-from taso_gym.errors import CheckpointError
 
 
 class Round(NamedTuple):
@@ -38,7 +36,7 @@ class Round(NamedTuple):
     gap_whole: float
 
 
-class DreamRun:
+class DreamRun(Resumable):
     """A run between two rounds.
 
     Args:
@@ -53,6 +51,8 @@ class DreamRun:
         best: the best real episode of the controller.
     """
 
+    file_kind: ClassVar[str] = "dream run"
+
     def __init__(self, model: WorldModel, dataset: Dataset) -> None:
         self.model, self.dataset = model, dataset
         self.policy: dict[str, Any] | None = None
@@ -61,37 +61,26 @@ class DreamRun:
         self.returns: list[tuple[int, int, float]] = []
         self.best: Episode | None = None
 
-    def save(self, path: Path, taso: Mapping[str, Any]) -> None:
-        """Write everything, whole or not at all."""
+    def parts(self) -> dict[str, Any]:
+        """Return everything as tensors and plain data."""
         assert self.best is not None
-        checkpoint.save(
-            path,
-            "dream run",
-            taso,
-            weights=self.model.state_dict(),
-            policy=self.policy,
-            dataset={name: torch.from_numpy(array.copy()) for name, array in self.dataset.arrays().items()},
-            rounds=[list(r) for r in self.rounds],
-            fits=[list(f) for f in self.fits],
-            returns=[list(r) for r in self.returns],
-            best=[*self.best[:5], [list(a) for a in self.best.actions], self.best.best_length],
-        )
+        return {
+            "weights": self.model.state_dict(),
+            "policy": self.policy,
+            "dataset": {name: torch.from_numpy(array.copy()) for name, array in self.dataset.arrays().items()},
+            "rounds": [list(r) for r in self.rounds],
+            "fits": [list(f) for f in self.fits],
+            "returns": [list(r) for r in self.returns],
+            "best": [*self.best[:5], [list(a) for a in self.best.actions], self.best.best_length],
+        }
 
-    def restore(self, path: Path, taso: Mapping[str, Any]) -> None:
-        """Go on from a file.
-
-        Raises:
-            CheckpointError: it is damaged, or belongs to another run.
-        """
-        data = checkpoint.load_run(path, "dream run", taso)
-        try:
-            self.model.load_state_dict(data["weights"])
-            self.policy = data["policy"]
-            self.dataset = dataset_of({name: tensor.numpy() for name, tensor in data["dataset"].items()})
-            self.rounds = [Round(*values) for values in data["rounds"]]
-            self.fits = [Fitted(*values) for values in data["fits"]]
-            self.returns = [(number, steps, mean) for number, steps, mean in data["returns"]]
-            steps, weighed, start, final, best, actions, length = data["best"]
-            self.best = Episode(steps, weighed, start, final, best, tuple((x, at) for x, at in actions), length)
-        except (KeyError, TypeError, ValueError, RuntimeError) as error:
-            raise CheckpointError(f"{path}: the run doesn't fit this version or its settings: {error}") from error
+    def take_up(self, parts: Mapping[str, Any]) -> None:
+        """Go on from what `parts` returned."""
+        self.model.load_state_dict(parts["weights"])
+        self.policy = parts["policy"]
+        self.dataset = dataset_of({name: tensor.numpy() for name, tensor in parts["dataset"].items()})
+        self.rounds = [Round(*values) for values in parts["rounds"]]
+        self.fits = [Fitted(*values) for values in parts["fits"]]
+        self.returns = [(number, steps, mean) for number, steps, mean in parts["returns"]]
+        steps, weighed, start, final, best, actions, length = parts["best"]
+        self.best = Episode(steps, weighed, start, final, best, tuple((x, at) for x, at in actions), length)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,72 +15,25 @@ from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.utils import set_random_seed
 
 from taso_agents import world_models
-from taso_agents.data.collect import (
-    collect,
-    controller_actor,
-    empty_dataset,
-    greedy_actor,
-    play_record,
-    random_actor,
-    replaying,
-)
+from taso_agents.data.collect import collect, empty_dataset, greedy_actor, play_record, random_actor, replaying
 from taso_agents.data.episodes import Dataset
-from taso_agents.data.starts import Starts, starts_of
+from taso_agents.dreams.actors import controller_actor
 from taso_agents.dreams.env import DreamSettings, DreamVectorEnv
 from taso_agents.dreams.gap import horizons
 from taso_agents.dreams.latent import LatentObservation
 from taso_agents.dreams.run import DreamRun, Round
+from taso_agents.dreams.settings import DreamTrainSettings
+from taso_agents.dreams.starts import Starts, starts_of
+from taso_agents.environment.real_env import make_env, opened, play, sizes_of, state_of
 from taso_agents.policies.latent_policy import LatentPolicy
 from taso_agents.policies.scaled import ScaledRewards
+from taso_agents.policies.token_policy import TokenPolicy
 from taso_agents.training.evaluate import Episode, play_policy
-from taso_agents.training.training_env import describe, make_env, sizes_of
-from taso_agents.world_models.fit import FitSettings, Fitted, fit
-from taso_agents.world_models.graph.model import GraphSettings
+from taso_agents.world_models.fit import Fitted, fit
 from taso_agents.world_models.mdn_rnn import WorldModel
+from taso_gym.errors import OptionError
+from taso_gym.rules.state import RewriteState
 from taso_gym.vector import to_sb3
-
-
-@dataclass(frozen=True)
-class DreamTrainSettings:
-    """One run of dream training.
-
-    Attributes:
-        rounds: of collecting, fitting, dreaming and playing.
-        steps: real environment steps collected in each round: at first by chance and by noisy greed, then half by the
-            controller.
-        dream_steps: imagined steps of PPO in each round.
-        dreams: played at once.
-        temperature: τ of what the world model predicts, in dreams.
-        branch: most steps of a dream, which then begins anywhere in a real episode; None: whole ones from the start.
-        episodes: real episodes that the controller is judged by, besides the one without chance; they are data too.
-        epsilon: chance of a random action in the greedy episodes.
-        learning_rate, gamma, gae_lambda, entropy, minibatch, epochs: of PPO in the dream.
-        rollout: steps of each dream between updates.
-        reward_scale: factor on rewards there, as in `taso_agents.training.settings.PPOSettings`.
-        seed: of everything.
-        model: sizes of the world model; their class says which kind it is.
-        fit: how it is fitted.
-    """
-
-    rounds: int = 2
-    steps: int = 600
-    dream_steps: int = 4096
-    dreams: int = 32
-    temperature: float = 1.0
-    branch: int | None = None
-    episodes: int = 4
-    epsilon: float = 0.3
-    learning_rate: float = 1e-3
-    gamma: float = 0.99
-    gae_lambda: float = 0.95
-    entropy: float = 0.01
-    minibatch: int = 256
-    epochs: int = 2
-    rollout: int = 64
-    reward_scale: float = 0.3
-    seed: int = 0
-    model: Any = field(default_factory=GraphSettings)
-    fit: FitSettings = field(default_factory=FitSettings)
 
 
 @dataclass
@@ -109,6 +62,12 @@ class DreamResult:
     def rounds(self) -> list[Round]:
         """What each round came to."""
         return self.run.rounds
+
+    def best_state(self) -> RewriteState:
+        """Return the state of the cheapest graph, which is played for once more."""
+        env = make_env(self.taso["model"], **self.taso["arguments"])
+        play(env, self.best.actions[: self.best.best_length])
+        return state_of(env)
 
     def save(self, path: str | Path) -> None:
         """Write world model, starts and controller as one file, which ``TasoDream-v0`` takes as ``world_model``."""
@@ -143,9 +102,8 @@ def train_in_dream(
     settings = settings or DreamTrainSettings()
     stage = on_stage or (lambda _text: None)
     set_random_seed(settings.seed)
-    env = make_env(network, **arguments)
-    env.reset()
-    model, taso = build_model(env, settings), describe(network, env, asdict(settings), arguments)
+    env, taso = opened(network, asdict(settings), arguments)
+    model = build_model(env, settings)
     run = DreamRun(model, empty_dataset(env))
     path = Path(run_file) if run_file else None
     if path and path.exists():
@@ -165,7 +123,7 @@ def train_in_dream(
         controller = dream(run, starts, settings, sizes_of(env)["max_steps"], lambda t, n=name: stage(f"{n}: {t}"))
         judge(env, run, controller, settings)
         if path:
-            run.save(path, taso)
+            run.write(path, taso)
         if on_round:
             on_round(run.rounds[-1])
     assert run.best is not None and run.policy is not None
@@ -176,8 +134,16 @@ def train_in_dream(
 
 
 def build_model(env: gym.Env, settings: DreamTrainSettings) -> WorldModel:
-    """Make the world model; one that shows tokens gets a quarter more of them than the start graph has candidates."""
+    """Make the world model; one that shows tokens gets a quarter more of them than the start graph has candidates.
+
+    Raises:
+        OptionError: it learns from the cost changes of candidates that weren't taken, which it isn't to see.
+    """
     wanted = settings.model
+    if not settings.see_costs:
+        if getattr(wanted, "see_costs", None) is None and hasattr(wanted, "tokens"):
+            raise OptionError("expected a world model that can do without cost changes, found one of tokens")
+        wanted = replace(wanted, see_costs=False) if hasattr(wanted, "see_costs") else wanted
     if getattr(wanted, "tokens", None) == 0:
         game: Any = env.unwrapped
         wanted = replace(wanted, tokens=-(-(5 * int(game.legal_locations()[:-1].sum()) // 4 + 16) // 8) * 8)
@@ -187,7 +153,7 @@ def build_model(env: gym.Env, settings: DreamTrainSettings) -> WorldModel:
 def gather(env: gym.Env, run: DreamRun, settings: DreamTrainSettings, number: int) -> None:
     """Collect the real episodes of a round."""
     rng = np.random.default_rng([settings.seed, number])
-    actors = [random_actor(0.0), greedy_actor(settings.epsilon)]
+    actors = [random_actor(0.0)] + ([greedy_actor(settings.epsilon)] if settings.see_costs else [])
     if run.policy is not None:
         actors += [controller_actor(load_policy(run, settings), run.model)] * 2
     for actor in actors:
@@ -206,14 +172,17 @@ class _Returns(BaseCallback):
 
     def _on_rollout_end(self) -> None:
         self.run.returns.append((len(self.run.rounds), self.num_timesteps, self.venv.mean_return()))
-        self.stage(f"dreaming, step {self.num_timesteps}")
+        self.stage(f"dreaming, step {self.num_timesteps} of {self.model._total_timesteps}")
 
 
 def make_controller(run: DreamRun, dreams: DreamVectorEnv, settings: DreamTrainSettings) -> MaskablePPO:
     """Set up PPO in dreams, with the controller of the last round if there is one."""
     venv = ScaledRewards(to_sb3(dreams), settings.reward_scale)
+    policy, arguments = world_models.policy(run.model.kind), run.model.policy_arguments()
+    if issubclass(policy, TokenPolicy):
+        arguments["greed"] = settings.greed
     controller = MaskablePPO(
-        world_models.policy(run.model.kind),
+        policy,
         venv,
         learning_rate=settings.learning_rate,
         n_steps=settings.rollout,
@@ -223,7 +192,7 @@ def make_controller(run: DreamRun, dreams: DreamVectorEnv, settings: DreamTrainS
         gae_lambda=settings.gae_lambda,
         ent_coef=settings.entropy,
         target_kl=0.05,
-        policy_kwargs=run.model.policy_arguments(),
+        policy_kwargs=arguments,
         seed=settings.seed + len(run.rounds),
         device="cpu",
     )

@@ -11,8 +11,8 @@ from sb3_contrib.common.maskable.policies import MaskableActorCriticPolicy
 from stable_baselines3.common.type_aliases import Schedule
 from torch import Tensor, nn
 
-from taso_agents.policies.candidates import Observation
-from taso_agents.policies.encoder import box
+from taso_agents.networks.candidates import Observation
+from taso_agents.networks.encoder import box
 
 
 class PairDistribution:

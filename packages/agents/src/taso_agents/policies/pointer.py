@@ -21,7 +21,7 @@ from sb3_contrib.common.maskable.policies import MaskableActorCriticPolicy
 from stable_baselines3.common.type_aliases import Schedule
 from torch import Tensor, nn
 
-from taso_agents.policies.candidates import (
+from taso_agents.networks.candidates import (
     CandidateDistribution,
     CandidateEmbedding,
     Candidates,
@@ -29,7 +29,7 @@ from taso_agents.policies.candidates import (
     find_candidates,
     magnitude,
 )
-from taso_agents.policies.encoder import Encoding, GraphEncoder, box, sum_by
+from taso_agents.networks.encoder import Encoding, GraphEncoder, box, sum_by
 
 Parts = tuple[Encoding, Candidates, Tensor]
 """The graphs, their candidates, and the candidates' embeddings (C, H)."""

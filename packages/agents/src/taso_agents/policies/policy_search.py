@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from taso_agents.training import checkpoint
-from taso_agents.training.training_env import layout_of, spaces_of
+from taso_agents import checkpoint
+from taso_agents.environment.real_env import layout_of, spaces_of
+from taso_agents.policies.policy_file import load_policy
 from taso_gym.cost import Dims
 from taso_gym.errors import OptionError
 from taso_gym.observation import Features, Observation, Observer, Scale, count_rows
@@ -29,7 +30,7 @@ class PolicySearch(Searcher):
         Args:
             start: its rule set must be the one that the policy was trained with.
             rng: what the draws come from.
-            path: file that `checkpoint.save_policy` wrote.
+            path: file that `taso_agents.policies.policy_file.save_policy` wrote.
             episodes: how many to play, each at most as long as those in training.
 
         Raises:
@@ -43,7 +44,7 @@ class PolicySearch(Searcher):
             raise OptionError("expected a state with a cost model, found none")
         dims = Dims(getattr(start.cost_model, "dims", None))
         self.features = Features(Scale(start.cost_model, dims, start.cost))
-        self.policy = checkpoint.load_policy(path, *spaces_of(layout_of(self.sizes)), start.rules.digest)
+        self.policy = load_policy(path, *spaces_of(layout_of(self.sizes)), start.rules.digest)
         self.episodes = episodes
         self._at, self._length, self._episode = 0, 0, 0
 

@@ -9,8 +9,8 @@ from gymnasium import spaces
 from stable_baselines3.common.type_aliases import Schedule
 from torch import Tensor, nn
 
-from taso_agents.policies.candidates import CandidateDistribution, Observation
-from taso_agents.policies.encoder import box, sum_by
+from taso_agents.networks.candidates import CandidateDistribution, Observation
+from taso_agents.networks.encoder import box, sum_by
 from taso_agents.policies.latent_policy import LatentPolicy, box_counts
 from taso_agents.policies.pointer import shrink
 from taso_agents.world_models.tokens import rules_of

@@ -10,8 +10,8 @@ import numpy as np
 import torch
 from stable_baselines3.common.policies import BasePolicy
 
+from taso_agents.environment.real_env import Action, state_of
 from taso_agents.stats import Estimate, iqm_estimate
-from taso_agents.training.training_env import Action, state_of
 
 
 class Episode(NamedTuple):

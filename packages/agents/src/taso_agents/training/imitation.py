@@ -13,8 +13,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from taso_agents.environment.real_env import Action
 from taso_agents.policies.pointer import CandidatePolicy
-from taso_agents.training.training_env import Action
 
 
 class BestEpisode:

@@ -9,15 +9,15 @@ from typing import Any
 
 from sb3_contrib import MaskablePPO
 
-from taso_agents.data.recorder import RecordedVecEnv
+from taso_agents.environment.real_env import Action, opened, play, state_of
+from taso_agents.environment.recorder import RecordedVecEnv
 from taso_agents.policies.pointer import POLICIES, CandidatePolicy
-from taso_agents.training import checkpoint
+from taso_agents.policies.policy_file import save_policy
 from taso_agents.training.evaluate import Episode, play_policy
 from taso_agents.training.imitation import BestEpisode
 from taso_agents.training.run_callback import Duties, Point, RunCallback
 from taso_agents.training.run_state import ending_on_interrupt, torch_threads
 from taso_agents.training.settings import PPOSettings
-from taso_agents.training.training_env import Action, describe, make_env, play, state_of
 from taso_gym.rules.state import RewriteState
 
 NEVER = 10**9
@@ -44,8 +44,8 @@ class TrainResult:
     interrupted: bool
 
     def save(self, path: str | Path) -> None:
-        """Write the policy for `checkpoint.load_policy` and ``--search policy:PATH``."""
-        checkpoint.save_policy(path, self.policy, self.taso)
+        """Write the policy for `taso_agents.policies.policy_file.load_policy` and ``--search policy:PATH``."""
+        save_policy(path, self.policy, self.taso)
 
 
 def train(
@@ -84,9 +84,7 @@ def train(
         restarts=settings.restarts,
         seed=settings.seed,
     )
-    env = make_env(model, **arguments)
-    env.reset()
-    taso = describe(model, env, asdict(settings), arguments)
+    env, taso = opened(model, asdict(settings), arguments)
     algorithm = make_algorithm(venv, settings)
     policy = algorithm.policy
     assert isinstance(policy, CandidatePolicy)
@@ -105,7 +103,7 @@ def train(
     callback = RunCallback(venv, duties, taso, path)
     callback.init_callback(algorithm)
     if path and path.exists():
-        callback.restore(path)
+        callback.restore(path, taso)
     left = settings.steps - algorithm.num_timesteps
     with ending_on_interrupt(callback), torch_threads(settings.threads):
         algorithm.learn(left, callback, log_interval=NEVER, reset_num_timesteps=False, use_masking=False)

@@ -6,18 +6,17 @@ from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from stable_baselines3.common.callbacks import BaseCallback
 from torch import Tensor
 
-from taso_agents.data.recorder import RecordedVecEnv
-from taso_agents.training import checkpoint
+from taso_agents.checkpoint import Resumable
+from taso_agents.environment.real_env import Action
+from taso_agents.environment.recorder import RecordedVecEnv
 from taso_agents.training.evaluate import Episode
 from taso_agents.training.run_state import random_state, restore_random_state
-from taso_agents.training.training_env import Action
-from taso_gym.errors import CheckpointError
 
 
 class Point(NamedTuple):
@@ -62,7 +61,7 @@ class Duties(NamedTuple):
     report_point: Callable[[Point], None]
 
 
-class RunCallback(BaseCallback):
+class RunCallback(Resumable, BaseCallback):
     """Acts at each start of a rollout, that is after each update, and at the end.
 
     Args:
@@ -76,6 +75,8 @@ class RunCallback(BaseCallback):
         best: best policy so far.
         interrupted: set it to end the run before its next step.
     """
+
+    file_kind: ClassVar[str] = "run"
 
     def __init__(self, venv: RecordedVecEnv, duties: Duties, taso: Mapping[str, Any], path: Path | None = None) -> None:
         super().__init__()
@@ -94,7 +95,8 @@ class RunCallback(BaseCallback):
     def _on_rollout_start(self) -> None:
         if not self.curve or self.curve[-1].steps < self.model.num_timesteps:
             self._note()
-            self._save()
+            if self.path:
+                self.write(self.path, self.taso)
 
     def _on_training_end(self) -> None:
         if not self.interrupted:
@@ -116,50 +118,38 @@ class RunCallback(BaseCallback):
         self.curve.append(point)
         self.duties.report_point(point)
 
-    def _save(self) -> None:
-        if self.path is None:
-            return
+    def parts(self) -> dict[str, Any]:
+        """Return model, environments, random streams and this object as tensors and plain data."""
         starts = self.model._last_episode_starts
         archive = self.venv.archive
         assert starts is not None
-        checkpoint.save(
-            self.path,
-            "run",
-            self.taso,
-            weights=self.model.policy.state_dict(),
-            optimizer=self.model.policy.optimizer.state_dict(),
-            best_cost=self.best.cost,
-            best_weights=self.best.weights,
-            steps=self.model.num_timesteps,
-            updates=self.model._n_updates,
-            random=random_state(),
-            histories=[[_plain(actions), restarted] for actions, restarted in self.venv.histories()],
-            starts=[bool(s) for s in starts],
-            archive=[archive.time_ps, _plain(archive.actions), archive.episodes],
-            curve=[list(point) for point in self.curve],
-        )
+        return {
+            "weights": self.model.policy.state_dict(),
+            "optimizer": self.model.policy.optimizer.state_dict(),
+            "best_cost": self.best.cost,
+            "best_weights": self.best.weights,
+            "steps": self.model.num_timesteps,
+            "updates": self.model._n_updates,
+            "random": random_state(),
+            "histories": [[_plain(actions), restarted] for actions, restarted in self.venv.histories()],
+            "starts": [bool(s) for s in starts],
+            "archive": [archive.time_ps, _plain(archive.actions), archive.episodes],
+            "curve": [list(point) for point in self.curve],
+        }
 
-    def restore(self, path: Path) -> None:
-        """Put the model, the environments, the random streams and this object where a file of a run left them.
-
-        Raises:
-            CheckpointError: the file is damaged, or belongs to another run.
-        """
-        data = checkpoint.load_run(path, "run", self.taso)
+    def take_up(self, parts: Mapping[str, Any]) -> None:
+        """Go on from what `parts` returned."""
         model, policy = self.model, self.model.policy
-        try:
-            policy.load_state_dict(data["weights"])
-            policy.optimizer.load_state_dict(data["optimizer"])
-            model.num_timesteps, model._n_updates = data["steps"], data["updates"]
-            self.best = BestPolicy(data["best_cost"], data["best_weights"])
-            self.curve = [Point(*values) for values in data["curve"]]
-            model._last_obs = self.venv.take_up([(_pairs(actions), again) for actions, again in data["histories"]])
-            model._last_episode_starts = np.array(data["starts"])
-            time_ps, actions, self.venv.archive.episodes = data["archive"]
-            self.venv.archive.note(time_ps, _pairs(actions))
-            restore_random_state(data["random"])
-        except (KeyError, TypeError, ValueError, RuntimeError) as error:
-            raise CheckpointError(f"{path}: the run doesn't fit this version or its settings: {error}") from error
+        policy.load_state_dict(parts["weights"])
+        policy.optimizer.load_state_dict(parts["optimizer"])
+        model.num_timesteps, model._n_updates = parts["steps"], parts["updates"]
+        self.best = BestPolicy(parts["best_cost"], parts["best_weights"])
+        self.curve = [Point(*values) for values in parts["curve"]]
+        model._last_obs = self.venv.take_up([(_pairs(actions), again) for actions, again in parts["histories"]])
+        model._last_episode_starts = np.array(parts["starts"])
+        time_ps, actions, self.venv.archive.episodes = parts["archive"]
+        self.venv.archive.note(time_ps, _pairs(actions))
+        restore_random_state(parts["random"])
 
 
 def _plain(actions: Sequence[Action]) -> list[list[int]]:

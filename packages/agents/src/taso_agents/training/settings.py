@@ -35,7 +35,7 @@ class PPOSettings:
         gradient_norm: largest norm of a gradient.
         target_kl: an epoch in which the policy moves further than 1.5 times this ends the update.
         imitation: minibatches of the best episode so far that follow each update; see `taso_agents.training.imitation`.
-        restarts: part of the episodes that begin on the way to the best graph so far; see `taso_agents.data.recorder`.
+        restarts: part of the episodes that begin on the way to the best graph; see `taso_agents.environment.recorder`.
         reward_scale: fixed factor on rewards (which are % of the start graph's cost), so that returns are near 1.
         seed: of networks, sampling and shuffling.
         threads: of torch; the graphs are small, and several threads wait more than they work on a busy machine.

@@ -11,7 +11,7 @@ import torch
 from gymnasium import spaces
 from torch import Tensor, nn
 
-from taso_agents.training import checkpoint
+from taso_agents import checkpoint
 
 Memory = tuple[Tensor, Tensor]
 """Hidden state (B, H) and cell state of the recurrent network; a network without cells has a cell state (B, 0)."""

@@ -16,8 +16,8 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
-from taso_agents.policies.candidates import Observation
-from taso_agents.policies.encoder import box
+from taso_agents.networks.candidates import Observation
+from taso_agents.networks.encoder import box
 from taso_agents.world_models.base import Memory
 from taso_agents.world_models.categorical import Categoricals, mixed_with_uniform, symexp, two_hot
 from taso_agents.world_models.mdn import LatentDistribution

@@ -18,12 +18,11 @@ from gymnasium import spaces
 from torch import Tensor, nn
 from torch.nn import functional
 
-from taso_agents import world_models
+from taso_agents import checkpoint, world_models
 from taso_agents.data.episodes import Dataset
-from taso_agents.policies.candidates import Observation
-from taso_agents.policies.encoder import GraphEncoder, box
-from taso_agents.training import checkpoint
-from taso_agents.training.training_env import layout_of, spaces_of
+from taso_agents.environment.real_env import layout_of, spaces_of
+from taso_agents.networks.candidates import Observation
+from taso_agents.networks.encoder import GraphEncoder, box
 from taso_agents.world_models.base import Memory, SavedModel
 from taso_agents.world_models.mdn import LatentDistribution, MixtureHead
 from taso_gym.errors import CheckpointError

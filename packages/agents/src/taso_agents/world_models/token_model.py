@@ -18,8 +18,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from taso_agents.data.episodes import Dataset
-from taso_agents.policies.candidates import CandidateEmbedding, Candidates, Observation, magnitude
-from taso_agents.policies.encoder import GraphEncoder, box
+from taso_agents.networks.candidates import CandidateEmbedding, Candidates, Observation, magnitude
+from taso_agents.networks.encoder import GraphEncoder, box
 from taso_agents.world_models.base import Memory, Memoryless
 from taso_agents.world_models.token_rewards import bins_of, check_rewards
 from taso_agents.world_models.token_transition import Step, TokenTransition

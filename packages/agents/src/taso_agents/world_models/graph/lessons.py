@@ -54,8 +54,8 @@ class Lessons:
         labels, kinds = (np.array(table) for table in self._tables)
         return SeenGraph.of(labels[stored.nodes], stored.ids, stored.ends, kinds[stored.edges], stored.candidates)
 
-    def learn(self, store: GraphStore, episode: EpisodeRecord) -> None:
-        """Take note of an episode."""
+    def learn(self, store: GraphStore, episode: EpisodeRecord, see_costs: bool = True) -> None:
+        """Take note of an episode; with ``see_costs`` of what every candidate saves, else of the steps taken only."""
         before: Nodes | None = None
         matched: dict[int, tuple[Spot, ...]] = {}
         pending = None
@@ -68,12 +68,15 @@ class Lessons:
                 self._note_patch(before, nodes, *pending)
             spots = seen.spots()
             matched = self._note_matches(nodes, spots, matched, differ[-1])
-            self._note_rewards(nodes, spots, -stored.changes, differ[RADIUS])
+            if see_costs:
+                self._note_rewards(nodes, spots, -stored.changes, differ[RADIUS])
             pending = None
             if t < len(episode.actions):
                 xfer, location = episode.actions[t]
                 rows = np.flatnonzero((stored.candidates[:, 0] == xfer) & (stored.candidates[:, 1] == location))
                 pending = (spots[int(rows[0])],) if len(rows) else None
+                if pending and not see_costs:
+                    self._note_reward(nodes, *pending, episode.rewards[t])
             before = nodes
 
     def _note_patch(self, before: Nodes, after: Nodes, spot: Spot) -> None:
@@ -107,11 +110,13 @@ class Lessons:
 
     def _note_rewards(self, nodes: Nodes, spots: list[Spot], rewards: NDArray[np.float32], differ: set[int]) -> None:
         for spot, reward in zip(spots, rewards.tolist(), strict=True):
-            if differ.isdisjoint(spot.nodes):
-                continue
-            addresses = addresses_of(nodes, spot.nodes)
-            if addresses is not None:
-                self.rewards.learn(spot.rule, keys_of(nodes, spot, addresses), round(reward, DIGITS))
+            if not differ.isdisjoint(spot.nodes):
+                self._note_reward(nodes, spot, reward)
+
+    def _note_reward(self, nodes: Nodes, spot: Spot, reward: float) -> None:
+        addresses = addresses_of(nodes, spot.nodes)
+        if addresses is not None:
+            self.rewards.learn(spot.rule, keys_of(nodes, spot, addresses), round(reward, DIGITS))
 
     def settle(self) -> None:
         """Make up one's mind from all that was noted."""

@@ -17,8 +17,8 @@ from gymnasium import spaces
 from torch import Tensor
 
 from taso_agents.data.episodes import Dataset
-from taso_agents.policies.candidates import Observation, magnitude
-from taso_agents.policies.encoder import box
+from taso_agents.networks.candidates import Observation, magnitude
+from taso_agents.networks.encoder import box
 from taso_agents.world_models.base import Memory, Memoryless
 from taso_agents.world_models.graph.lesson_file import read_lessons, write_lessons
 from taso_agents.world_models.graph.lessons import Lessons
@@ -38,10 +38,12 @@ class GraphSettings:
         tokens: most candidates M that a policy sees. `taso_agents.dreams.train` replaces 0 by a quarter more than the
             start graph's.
         width: numbers D that stand for the surroundings of a candidate, drawn by chance for each kind of them.
+        see_costs: learn what every candidate would save, which the data say; False: of the steps taken only.
     """
 
     tokens: int = 0
     width: int = 8
+    see_costs: bool = True
 
     @property
     def latent(self) -> int:
@@ -107,14 +109,14 @@ class GraphWorldModel(Memoryless):
             self.encode(dataset.store.batch(dataset.episodes[0].graphs[:1]))
         lessons = self.graphs.lessons
         for episode in dataset.episodes[self.learned :]:
-            lessons.learn(dataset.store, episode)
+            lessons.learn(dataset.store, episode, self.settings.see_costs)
         lessons.settle()
         self.learned = len(dataset.episodes)
         self.seen |= dataset.seen()
         self.graphs.forget_dreams()
 
     def encode(self, observation: Observation) -> Tensor:
-        """Return the latents (B, Z) of observations with ``ids`` (see `taso_agents.training.training_env.with_ids`)."""
+        """Return the latents (B, Z) of observations with ``ids`` (see `taso_agents.environment.real_env.with_ids`)."""
         rows = range(len(observation["nodes"]))
         numbers = [self.graphs.enter({key: part[b].numpy() for key, part in observation.items()}) for b in rows]
         return self.latents(numbers)

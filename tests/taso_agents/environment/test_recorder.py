@@ -4,8 +4,8 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-from taso_agents.data.recorder import Archive, RecordedVecEnv
-from taso_agents.training.training_env import Action, play, state_of
+from taso_agents.environment.real_env import Action, play, state_of
+from taso_agents.environment.recorder import Archive, RecordedVecEnv
 
 MODEL = "TasoGraph-SqueezeNet1.1-v0"
 

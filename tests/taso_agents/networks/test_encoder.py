@@ -4,7 +4,7 @@ import gymnasium as gym
 import pytest
 import torch
 
-from taso_agents.policies.encoder import GraphEncoder, sum_by
+from taso_agents.networks.encoder import GraphEncoder, sum_by
 
 Batch = dict[str, torch.Tensor]
 

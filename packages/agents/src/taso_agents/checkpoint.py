@@ -1,17 +1,16 @@
-"""Files of trained policies and of training runs to go on with: tensors and plain data, nothing that is executed."""
+"""Files of policies, world models and runs to go on with: tensors and plain data, nothing that is executed."""
 
 from __future__ import annotations
 
 import pickle
 import zipfile
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
-from gymnasium import spaces
 
-from taso_agents.policies.pointer import POLICIES, CandidatePolicy
 from taso_gym.atomic import replacing
 from taso_gym.errors import CheckpointError
 
@@ -70,37 +69,35 @@ def load_run(path: str | Path, kind: str, taso: Mapping[str, Any]) -> dict[str, 
     return data
 
 
-def save_policy(path: str | Path, policy: CandidatePolicy, taso: Mapping[str, Any]) -> None:
-    """Write a policy together with what it belongs to; ``taso["rules"]`` is its rule set's digest."""
-    assert "rules" in taso
-    save(path, "policy", taso, policy=policy.name, arguments=policy.arguments, weights=policy.state_dict())
+class Resumable(ABC):
+    """A run that writes itself into a file now and then, and goes on from it after it was killed.
 
-
-def build_policy(
-    name: str, observation_space: spaces.Dict, action_space: spaces.Space, arguments: Mapping[str, Any]
-) -> CandidatePolicy:
-    """Make a policy without an optimizer's schedule, to be loaded or only played."""
-    return POLICIES[name](observation_space, action_space, lambda _progress: 0.0, **arguments)
-
-
-def load_policy(
-    path: str | Path, observation_space: spaces.Dict, action_space: spaces.Space, rules_digest: str
-) -> CandidatePolicy:
-    """Read a policy into a freshly built one for these spaces.
-
-    The spaces may be those of another graph than it was trained on, but not of other rules: its outputs are theirs.
-
-    Raises:
-        CheckpointError: the file is no policy, or one for another rule set or observation.
+    Attributes:
+        file_kind: of its file.
     """
-    data = load(path, "policy")
-    digest = data["taso"].get("rules")
-    if digest != rules_digest:
-        raise CheckpointError(f"{path}: expected a policy for the rule set {rules_digest}, found one for {digest}")
-    try:
-        policy = build_policy(data["policy"], observation_space, action_space, data["arguments"])
-        policy.load_state_dict(data["weights"])
-    except (KeyError, TypeError, RuntimeError) as error:
-        raise CheckpointError(f"{path}: the policy doesn't fit this version's observation: {error}") from error
-    policy.set_training_mode(False)
-    return policy
+
+    file_kind: ClassVar[str]
+
+    @abstractmethod
+    def parts(self) -> dict[str, Any]:
+        """Return all that the run has to remember, as `save` takes it."""
+
+    @abstractmethod
+    def take_up(self, parts: Mapping[str, Any]) -> None:
+        """Put the run where `parts` was asked for."""
+
+    def write(self, path: Path, taso: Mapping[str, Any]) -> None:
+        """Write everything, whole or not at all; ``taso`` is what the run belongs to."""
+        save(path, self.file_kind, taso, **self.parts())
+
+    def restore(self, path: Path, taso: Mapping[str, Any]) -> None:
+        """Go on from a file.
+
+        Raises:
+            CheckpointError: the file is damaged, or belongs to another run.
+        """
+        data = load_run(path, self.file_kind, taso)
+        try:
+            self.take_up(data)
+        except (KeyError, TypeError, ValueError, RuntimeError) as error:
+            raise CheckpointError(f"{path}: the run doesn't fit this version or its settings: {error}") from error

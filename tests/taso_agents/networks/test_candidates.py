@@ -8,7 +8,7 @@ import torch
 from agent_batches import Batch, walk, without_first
 from gymnasium import spaces
 
-from taso_agents.policies.candidates import CandidateDistribution, find_candidates
+from taso_agents.networks.candidates import CandidateDistribution, find_candidates
 
 
 def test_candidates_are_the_legal_pairs(batch: Batch) -> None:

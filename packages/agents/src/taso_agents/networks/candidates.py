@@ -8,7 +8,7 @@ import torch
 from gymnasium import spaces
 from torch import Tensor, nn
 
-from taso_agents.policies.encoder import Encoding, sum_by
+from taso_agents.networks.encoder import Encoding, sum_by
 
 Observation = dict[str, Tensor]
 

@@ -9,7 +9,7 @@ import gymnasium as gym
 import numpy as np
 from stable_baselines3.common.vec_env import DummyVecEnv
 
-from taso_agents.training.training_env import Action, Arrays, make_env, state_of
+from taso_agents.environment.real_env import Action, Arrays, make_env, state_of
 from taso_gym.env import Snapshot
 from taso_gym.env.game import GraphGame
 from taso_gym.errors import OptionError

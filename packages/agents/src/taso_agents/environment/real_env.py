@@ -103,6 +103,13 @@ def describe(model: str, env: gym.Env, settings: dict[str, Any], arguments: dict
     }
 
 
+def opened(model: str, settings: dict[str, Any], arguments: dict[str, Any]) -> tuple[gym.Env, dict[str, Any]]:
+    """Make an environment at the start of an episode; return it and what a run in it belongs to."""
+    env = make_env(model, **arguments)
+    env.reset()
+    return env, describe(model, env, settings, arguments)
+
+
 def plain(arguments: dict[str, Any]) -> dict[str, Any]:
     """Return an environment's arguments as what a file may hold.
 

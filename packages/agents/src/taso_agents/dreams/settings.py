@@ -1,0 +1,57 @@
+"""Hyperparameters of dream training."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from taso_agents.world_models.fit import FitSettings
+from taso_agents.world_models.graph.model import GraphSettings
+
+
+@dataclass(frozen=True)
+class DreamTrainSettings:
+    """One run of dream training.
+
+    Attributes:
+        rounds: of collecting, fitting, dreaming and playing.
+        steps: real environment steps collected in each round: at first by chance and by noisy greed, then half by the
+            controller.
+        dream_steps: imagined steps of PPO in each round.
+        dreams: played at once.
+        temperature: τ of what the world model predicts, in dreams.
+        branch: most steps of a dream, which then begins anywhere in a real episode; None: whole ones from the start.
+        episodes: real episodes that the controller is judged by, besides the one without chance; they are data too.
+        epsilon: chance of a random action in the greedy episodes.
+        see_costs: the cost changes of candidates that aren't taken are known, for noisy greed and to learn from. False
+            where each has to be measured: only chance and the controller play, and only taken steps teach rewards.
+        greed: weight of predicted rewards in a controller's scores at the start, if it sees them.
+        learning_rate, gamma, gae_lambda, entropy, minibatch, epochs: of PPO in the dream.
+        rollout: steps of each dream between updates.
+        reward_scale: factor on rewards there, as in `taso_agents.training.settings.PPOSettings`.
+        seed: of everything.
+        model: sizes of the world model; their class says which kind it is.
+        fit: how it is fitted.
+    """
+
+    rounds: int = 2
+    steps: int = 600
+    dream_steps: int = 4096
+    dreams: int = 32
+    temperature: float = 1.0
+    branch: int | None = None
+    episodes: int = 4
+    epsilon: float = 0.3
+    see_costs: bool = True
+    greed: float = 2.0
+    learning_rate: float = 1e-3
+    gamma: float = 0.99
+    gae_lambda: float = 0.95
+    entropy: float = 0.01
+    minibatch: int = 256
+    epochs: int = 2
+    rollout: int = 64
+    reward_scale: float = 0.3
+    seed: int = 0
+    model: Any = field(default_factory=GraphSettings)
+    fit: FitSettings = field(default_factory=FitSettings)

@@ -1,0 +1,1 @@
+"""Networks that policies and world models are built of."""
