@@ -19,7 +19,7 @@ from rich.table import Table
 
 import taso_agents  # noqa: F401 - registers the dreams
 from taso_agents.dreams.latent import LatentObservation
-from taso_agents.training.training_env import make_env
+from taso_agents.environment.real_env import make_env
 from taso_agents.world_models.mdn_rnn import load_world_model
 
 

@@ -7,9 +7,9 @@ all against the file as given, interleaved, in fresh sessions, everything at ORT
 is one row, a JSON file in --rows, written at once, and with --numerics fast another; what is there is not done again,
 so a run goes on where it was ended. Optimised files are kept in --folder. --phase optimise or measure does one half:
 the first bears a busy machine, the second doesn't. At the end the table of all rows is written into docs/results.md.
-Packages: benchmarks/requirements.txt; what isn't installed, or fails, is named in the row. With --options=--no-measure
-the command leaves out its own measurement at the end, and the rule that a gain below 2 % means the unchanged file is
-applied to the one made here.
+Packages: benchmarks/requirements.txt; what isn't installed, or fails, is named in the row. With
+--options="--no-measure --finalists" the command leaves out its own measurement at the end, though not that of
+finalists, and the rule that a gain below 2 % means the unchanged file is applied to the one made here.
 """
 
 import argparse
@@ -80,7 +80,8 @@ def summary_of(said: str) -> dict[str, Any]:
         for name, mark in {"headline": " weighed in ", "equal": "equal: "}.items()
     }
     rows = re.findall(r"^│ (\S+) +│ +(\d+) │", said, re.MULTILINE)
-    return {**found, "rules": {name: int(count) for name, count in rows}}
+    bouts = re.findall(r"^measured against the fastest before: (.*)", said, re.MULTILINE)
+    return {**found, "rules": {name: int(count) for name, count in rows}, "bouts": bouts}
 
 
 def others(network: Network, batch: int, settings: argparse.Namespace) -> tuple[dict[str, Any], dict[str, str]]:

@@ -1,6 +1,6 @@
 """What discovering substitutions takes, beside TASO's figures.
 
-    python benchmarks/generate.py [--taso FOLDER] [--ops 4] [--jobs 2] [--only taso,covers,all,judge,sound]
+    python benchmarks/generate.py [--taso FOLDER] [--ops 4] [--jobs 2] [--only taso,covers,all,judge,sound,mutants]
 
 TASO's rule files are those of its repository (graph_subst.pb), in FOLDER. Times are CPU times of all processes, which
 other work on the machine disturbs least, and wall times; "loops" is CPU time in units of a calibration loop, a million
@@ -17,13 +17,13 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from taso_gym.errors import EquivalenceError
+from support.soundness import mutate, sound
+
 from taso_gym.rules.ruleset import RuleSet
 from taso_gym.rules.taso_pb import read_file
-from taso_substitutions.fragments import chosen_fragments
-from taso_substitutions.judge import TasoWork, judge_taso
-from taso_substitutions.search import Search
-from taso_substitutions.verify.testing import Counterexample, Passed, check_rule
+from taso_substitutions.enumeration.fragments import chosen_fragments
+from taso_substitutions.generation.search import Search
+from taso_substitutions.interop.judge import TasoWork, judge_taso
 
 PUBLISHED = {
     "taso": "TASO: 75-92 s, 7.1 GB, 619 rules, 550 distinct, at least 11 false",
@@ -80,35 +80,14 @@ def covers(folder: Path) -> None:
     print(f"\ncovers: cpu_s {took:.0f}, peak_mib {peak:.0f}, {said}", flush=True)
     for file in sorted(folder.glob("*.pb")):
         verdicts = [judge_taso(TasoWork(r, i, file.name)) for i, r in enumerate(read_file(file))]
-        true = [v.rule for v in verdicts if v.rule is not None]
-        single = [rule for rule in true if len(rule.lhs) == 1]
+        true = sum(v.outcome not in ("refuted", "undecided") for v in verdicts)
+        stated = [v.rule for v in verdicts if v.rule is not None]
+        single = [rule for rule in stated if len(rule.lhs) == 1]
         answers = Counter(search.covers(rule) for rule in single)
         print(
-            f"  {file.name}: {len(verdicts)} rules, {len(true)} true, {len(single)} of them with one output: derived "
+            f"  {file.name}: {len(verdicts)} rules, {true} true, {len(stated)} of them with connected left sides, "
+            f"{len(single)} of these with one output: derived "
             f"{answers[True]}, not derived {answers[False]}, about other graphs {answers[None]}"
-        )
-
-
-def sound(tests: int) -> None:
-    """Test the shipped rules at random shapes, attributes and values."""
-    begin, count, failures = time.process_time(), 0, 0
-    rules = [rule for name in ("full", "default") for rule in RuleSet.load(name, numerics="fast")]
-    seed = 1000
-    while count < tests:
-        for rule in rules:
-            try:
-                found = check_rule(rule, instances=24, draws=4, seed=seed)
-            except EquivalenceError as error:  # most instances of this seed compute nothing: empty slices
-                print(f"{rule.name} isn't tested: {error}")
-                continue
-            if isinstance(found, Counterexample):
-                failures += 1
-                print(f"{rule.name}\n{found}")
-            count += found.tests if isinstance(found, Passed) else 1
-        seed += 1
-        print(
-            f"  {count} tests of {len(rules)} rules, {failures} failures, cpu_s {time.process_time() - begin:.0f}",
-            flush=True,
         )
 
 
@@ -119,6 +98,8 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--only", default="taso,all,judge")
     parser.add_argument("--tests", type=int, default=1_000_000)
+    parser.add_argument("--mutants", type=int, default=100_000)
+    parser.add_argument("--results", type=Path, default=Path("out/soundness"), help="a run that was ended goes on")
     options = parser.parse_args()
     loop = calibration_s()
     print(json.dumps({"calibration_s": round(loop, 4)}))
@@ -131,11 +112,14 @@ def main() -> None:
     if "covers" in options.only.split(",") and options.taso:
         covers(options.taso)
     if "sound" in options.only.split(","):
-        sound(options.tests)
+        sound(options.tests, options.jobs, options.results / "sound")
+    if "mutants" in options.only.split(","):
+        mutate(options.mutants, options.jobs, options.results / "mutants")
     if "judge" in options.only.split(",") and options.taso:
         for file in sorted(options.taso.glob("*.pb")):
             printed, took = measured("import", file, "--jobs", options.jobs)
-            show("judge", took, printed.strip().splitlines()[-1], loop)
+            counts, spent = printed.strip().splitlines()[-2:]
+            show("judge", took | {"cpu_s": float(spent.split()[2])}, counts, loop)
 
 
 if __name__ == "__main__":

@@ -30,8 +30,8 @@ import torch
 
 from taso_agents.data.collect import Actor, collect, empty_dataset, play_record, random_actor
 from taso_agents.dreams.planning import BeamSettings, LearnedSimulator, Planner, TrueSimulator, true_planner
+from taso_agents.environment.real_env import make_env, state_of
 from taso_agents.stats import iqm_estimate
-from taso_agents.training.training_env import make_env, state_of
 from taso_agents.world_models import world_model
 from taso_agents.world_models.fit import FitSettings, fit
 from taso_gym.registration import env_id

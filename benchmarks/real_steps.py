@@ -1,100 +1,158 @@
 """Real environment steps of dream training and of model-free PPO until the same cost is reached.
 
-    python benchmarks/real_steps.py [--network TasoGraph-SqueezeNet1.1-v0] [--seeds 5] --out steps.jsonl
+    python benchmarks/real_steps.py [networks] [--seeds 5] --out FOLDER
 
-For each seed a controller is trained in dreams; the cheapest graph of its real episodes sets the mark, and its steps
-are all that were taken for real, judging among them. PPO then trains until it has seen a graph as cheap, deterministic
-episodes counted, or until its steps are over: once by trying alone, once with the cost change of every candidate shown,
-which a simulator gives but hardware doesn't. What is in the file is left out, so a killed run goes on.
+The mark is a part of what greedy search saves. All real steps until then count, those of judging among them, looked at
+after every round or update: of a dream the cheapest graph of its controller's episodes, of PPO the cheapest that it
+came across at all. Both once without knowing the cost changes of candidates that weren't taken, as where each has to be
+measured, and once with them, as a simulator gives them. Both may look at several sizes of rounds and updates, of which
+the one with the fewest steps is shown: small ones look more often. Every run is a file in FOLDER and isn't repeated.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from rich.console import Console
 from rich.table import Table
+from support.cells import cell
 
-from taso_agents.dreams.train import DreamTrainSettings, train_in_dream
-from taso_agents.stats import iqm_estimate
+from taso_agents.dreams.run import Round
+from taso_agents.dreams.settings import DreamTrainSettings
+from taso_agents.dreams.train import train_in_dream
+from taso_agents.environment.real_env import make_env, state_of
+from taso_agents.stats import Estimate, iqm_estimate
 from taso_agents.training.ppo import train
 from taso_agents.training.run_callback import Point
 from taso_agents.training.run_state import torch_threads
 from taso_agents.training.settings import PPOSettings
-from taso_gym.atomic import write_text
+from taso_gym.registration import env_id
+from taso_gym.rules.ruleset import RuleSet
+from taso_gym.search import Budget, run
 
 
-def ppo_steps(options: argparse.Namespace, seed: int, cost: float, *, see_costs: bool) -> int | None:
-    """Return the real steps until PPO has seen a graph of this relative cost; None if it never does."""
+class Reached(Exception):  # noqa: N818 - not an error
+    """Ends a training at the mark; its argument are the steps."""
 
-    class Reached(Exception):  # noqa: N818 - not an error
-        """Ends the training."""
+
+def mark_of(network: str, part: float) -> float:
+    """Return the mark of a network, in % saved."""
+    env = make_env(env_id(network))
+    env.reset()
+    start = state_of(env)
+    found = run(start, "greedy", Budget())
+    return part * 100 * (1 - found.state.cost.time_ps / start.cost.time_ps)
+
+
+def dream_steps(options: argparse.Namespace, network: str, seed: int, size: int, see_costs: bool) -> None:
+    """Train in dreams, with so many real steps a round; `Reached` says how many in all."""
+
+    def watch(done: Round) -> None:
+        if done.best >= options.marks[network] - 1e-6:
+            raise Reached(done.real_steps)
+
+    settings = replace(
+        DreamTrainSettings(), seed=seed, steps=size, see_costs=see_costs, episodes=1, dream_steps=options.dream_steps
+    )
+    rounds = -(-options.most // size)
+    train_in_dream(
+        env_id(network), replace(settings, rounds=rounds), on_round=watch, max_steps=options.max_steps[network]
+    )
+
+
+def ppo_steps(options: argparse.Namespace, network: str, seed: int, size: int, see_costs: bool) -> None:
+    """Train PPO, with so many real steps between updates; `Reached` says how many in all."""
 
     def watch(point: Point) -> None:
-        if point.best_seen <= cost + 1e-9:
+        if 100 * (1 - point.best_seen) >= options.marks[network] - 1e-6:
             raise Reached(point.steps + point.evaluation_steps)
 
-    settings = PPOSettings(steps=options.ppo_steps, see_costs=see_costs, seed=seed)
-    try:
-        train(options.network, settings, on_point=watch, max_steps=options.max_steps)
-    except Reached as reached:
-        return int(reached.args[0])
-    return None
+    environments = PPOSettings().environments
+    settings = PPOSettings(steps=options.most, see_costs=see_costs, seed=seed, rollout=size // environments)
+    train(env_id(network), settings, on_point=watch, max_steps=options.max_steps[network])
 
 
-def run(options: argparse.Namespace, seed: int) -> dict[str, Any]:
-    """Return the mark of a seed and the steps to it."""
-    settings = replace(
-        DreamTrainSettings(), seed=seed, rounds=options.rounds, steps=options.steps, dream_steps=options.dream_steps
-    )
-    result = train_in_dream(options.network, settings, max_steps=options.max_steps)
-    best = max(r.best for r in result.rounds)
-    taken = next(r.real_steps for r in result.rounds if r.best == best)
-    cost = 1 - best / 100
-    return {
-        "seed": seed,
-        "saved": best,
-        "dream": taken,
-        "ppo": ppo_steps(options, seed, cost, see_costs=False),
-        "ppo that sees cost changes": ppo_steps(options, seed, cost, see_costs=True),
-    }
+METHODS = {"dream": dream_steps, "ppo": ppo_steps}
+SIZES = {"dream": "rounds", "ppo": "updates"}
+
+
+def measured(options: argparse.Namespace, network: str, method: str, size: int, see_costs: bool, seed: int) -> float:
+    """Return the real steps to the mark; infinite if it isn't reached."""
+
+    def measure() -> dict[str, Any]:
+        try:
+            METHODS[method](options, network, seed, size, see_costs)
+        except Reached as reached:
+            return {"steps": int(reached.args[0])}
+        return {"steps": None}
+
+    settings = {"mark": options.marks[network], "most": options.most, "rules": options.rules}
+    settings |= {"max_steps": options.max_steps[network]}
+    if method == "dream":
+        settings["dream_steps"] = options.dream_steps
+    name = f"{network}/{method}-{size}-{'seen' if see_costs else 'blind'}-{seed}"
+    steps = cell(options.out, name, settings, measure)["steps"]
+    return float("inf") if steps is None else float(steps)
+
+
+def best_of(options: argparse.Namespace, network: str, method: str, see_costs: bool) -> tuple[int, list[float]]:
+    """Return the size with which a method needs the fewest steps, in the median, and these by seed."""
+    sizes = getattr(options, SIZES[method])
+    found = {s: [measured(options, network, method, s, see_costs, i) for i in range(options.seeds)] for s in sizes}
+    return min(found.items(), key=lambda item: (float(np.median(item[1])), float(np.sum(np.isinf(item[1])))))
+
+
+def shown(steps: list[float], most: int) -> str:
+    """Return steps with their interval; a run that didn't get there counts as the most that it was given."""
+    missed = sum(map(np.isinf, steps))
+    estimate = iqm_estimate(np.minimum(steps, most))
+    over = f" ({missed} of {len(steps)} not there after {most})" if missed else ""
+    return f"{estimate.value:.0f} [{estimate.low:.0f}, {estimate.high:.0f}]{over}"
+
+
+def ratio(ppo: list[float], dream: list[float], most: int) -> Estimate:
+    """Return how many times as many steps PPO takes, both drawn anew for the interval."""
+    rng = np.random.default_rng(0)
+    a, b = np.minimum(ppo, most), np.minimum(dream, most)
+
+    def of(x: np.ndarray, y: np.ndarray) -> float:
+        return iqm_estimate(x, resamples=1).value / iqm_estimate(y, resamples=1).value
+
+    drawn = [of(rng.choice(a, len(a)), rng.choice(b, len(b))) for _ in range(1000)]
+    return Estimate(of(a, b), *map(float, np.quantile(drawn, [0.025, 0.975])))
 
 
 def main() -> None:
-    """Run the seeds that aren't there yet and show all."""
+    """Run what isn't there yet and show all."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--network", default="TasoGraph-SqueezeNet1.1-v0")
+    parser.add_argument("networks", nargs="*", default=["SqueezeNet1.1", "ResNet18"])
     parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--rounds", type=int, default=2)
-    parser.add_argument("--steps", type=int, default=250, help="real steps of a round")
-    parser.add_argument("--dream-steps", type=int, default=4096)
-    parser.add_argument("--max-steps", type=int, default=30)
-    parser.add_argument("--ppo-steps", type=int, default=20_000, help="most steps of PPO")
+    parser.add_argument("--part", type=float, default=0.95, help="of what greedy search saves")
+    parser.add_argument("--rounds", type=int, nargs="+", default=[30, 120], help="real steps of a round")
+    parser.add_argument("--updates", type=int, nargs="+", default=[64, 256, 1024], help="real steps between updates")
+    parser.add_argument("--dream-steps", type=int, default=2048, help="of a round")
+    parser.add_argument("--max-steps", type=int, nargs="+", default=[30], help="of an episode, for all or each network")
+    parser.add_argument("--most", type=int, default=4096, help="real steps after which a run ends")
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
-    rows = [json.loads(line) for line in options.out.read_text("utf-8").splitlines()] if options.out.exists() else []
+    limits = options.max_steps * len(options.networks) if len(options.max_steps) == 1 else options.max_steps
+    options.max_steps = dict(zip(options.networks, limits, strict=True))
+    options.marks = {network: mark_of(network, options.part) for network in options.networks}
+    options.rules = RuleSet.load("default").digest
+    table = Table("network, saved by the mark", "cost changes", "dream", "PPO", "times as many")
     with torch_threads(1):
-        for seed in range(options.seeds):
-            if seed not in {row["seed"] for row in rows}:
-                rows.append(run(options, seed))
-                write_text(options.out, "".join(json.dumps(row) + "\n" for row in rows))
-    table = Table("method", "real steps, IQM", "times as many as in dreams", "seeds that got there")
-    for name in ("dream", "ppo", "ppo that sees cost changes"):
-        reached = [row for row in rows if row[name] is not None]
-        if reached:
-            ratio = iqm_estimate([row[name] / row["dream"] for row in reached])
-            table.add_row(
-                name, str(iqm_estimate([row[name] for row in reached])), str(ratio), f"{len(reached)}/{len(rows)}"
-            )
-        else:
-            table.add_row(name, f"over {options.ppo_steps}", "", f"0/{len(rows)}")
-    console = Console()
-    console.print(table)
-    console.print(f"saved by the mark, %: {iqm_estimate([row['saved'] for row in rows])}")
+        for network in options.networks:
+            for see_costs in (False, True):
+                found = {method: best_of(options, network, method, see_costs) for method in METHODS}
+                cells = [f"{shown(steps, options.most)}, {SIZES[m]} of {size}" for m, (size, steps) in found.items()]
+                times = ratio(found["ppo"][1], found["dream"][1], options.most)
+                known = "of all candidates" if see_costs else "of taken steps"
+                table.add_row(f"{network}, {options.marks[network]:.2f} %", known, *cells, str(times))
+    Console(width=170).print(table)
 
 
 if __name__ == "__main__":

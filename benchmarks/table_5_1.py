@@ -28,16 +28,17 @@ from support.published import fitted_as_published, published_run
 
 from taso_agents.cli import of_kind
 from taso_agents.data.collect import empty_dataset
-from taso_agents.data.starts import Starts, starts_of
 from taso_agents.dreams.env import DreamSettings, DreamVectorEnv, play_dreams
 from taso_agents.dreams.latent import LatentObservation
-from taso_agents.dreams.plots import write
+from taso_agents.dreams.plots import without_losses, write
 from taso_agents.dreams.run import DreamRun
-from taso_agents.dreams.train import DreamTrainSettings, build_model, gather
+from taso_agents.dreams.settings import DreamTrainSettings
+from taso_agents.dreams.starts import Starts, starts_of
+from taso_agents.dreams.train import build_model, gather
 from taso_agents.dreams.train import dream as train_controller
+from taso_agents.environment.real_env import describe, make_env
 from taso_agents.stats import iqm_estimate
 from taso_agents.training.evaluate import play_policy
-from taso_agents.training.training_env import describe, make_env
 from taso_agents.world_models.fit import fit
 from taso_agents.world_models.mdn_rnn import load_world_model
 from taso_gym.atomic import write_text
@@ -138,8 +139,7 @@ def draw(options: argparse.Namespace, rows: list[dict[str, Any]]) -> None:
     if losses.lines:
         losses.set(title="losses of the world model by seed (5.5)", xlabel="epoch", yscale="log")
     else:
-        losses.set_axis_off()
-        losses.text(0.5, 0.5, "this kind has no losses", ha="center")
+        without_losses(losses)
     for row in rows:
         scores = np.array([mean for _, mean in row["curve"]])
         returns.plot([steps for steps, _ in row["curve"]], scores, marker=".", color="C0", alpha=0.4)

@@ -30,9 +30,9 @@ from taso_agents.data.collect import collect, empty_dataset, random_actor
 from taso_agents.data.episodes import Dataset
 from taso_agents.dreams.env import imagine
 from taso_agents.dreams.latent import LatentObservation, latent_observation, latent_space
+from taso_agents.environment.real_env import make_env
 from taso_agents.policies.latent_policy import LatentPolicy
 from taso_agents.policies.policy_search import as_batch
-from taso_agents.training.training_env import make_env
 from taso_agents.world_models.fit import FitSettings, fit
 from taso_agents.world_models.mdn_rnn import WorldModel
 
