@@ -10,7 +10,7 @@ from taso_gym.rules.notation import parse_rules
 from taso_gym.rules.rule import Rule
 from taso_gym.rules.ruleset import RuleSet
 from taso_gym.tensor import TensorType
-from taso_substitutions.verify.coverage import SIZE, Coverage, cover, uniform, variants
+from taso_substitutions.verify.coverage import SIZE, Coverage, RefutedError, cover, uniform, variants
 from taso_substitutions.verify.instance import Instance
 from taso_substitutions.verify.levels import assess
 from taso_substitutions.verify.prover import UnprovableError, follows, prove
@@ -57,8 +57,23 @@ FALSE = {
 
 @pytest.mark.parametrize("case", FALSE)
 def test_a_rule_that_fails_at_one_rank_or_broadcast_is_not_proved(case: str) -> None:
-    with pytest.raises(UnprovableError):
+    with pytest.raises((UnprovableError, RefutedError)):
         covered(FALSE[case])
+
+
+COLUMNS = (
+    "Add(Sub(x, y), Add(z, y)) => Add(x, z) if rank(x) == 2 and rank(y) == 2 and rank(z) == 2 "
+    "and dim(x, 0) == dim(y, 0) and dim(z, 0) == dim(y, 0) and dim(x, 1) == dim(z, 1)"
+)
+
+
+def test_what_one_side_doesnt_read_may_be_all_that_widens_the_other() -> None:
+    """Elements are equal wherever y has more columns, but there are more of them on the left."""
+    assert isinstance(check_rule(rule_of(COLUMNS)), Passed)
+    found = assess(rule_of(COLUMNS))
+    assert isinstance(found, Counterexample)
+    assert "outputs are" in found.fault
+    assert not isinstance(assess(rule_of(f"{COLUMNS} and dim(y, 1) == dim(x, 1)")), Counterexample)
 
 
 def test_a_rule_that_only_sampling_would_miss_is_refused_where_sizes_are_1() -> None:

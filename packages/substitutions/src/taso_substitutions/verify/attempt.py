@@ -46,8 +46,8 @@ class Proof:
         small_model: bound of the small-model theorem.
         example: shapes that the proof generalises.
         results: shapes of the outputs over the sizes of the inputs.
-        meeting: axes of the inputs that have sizes in common, where an operator does more than to map over them: what
-            is shown for sizes above 1 needn't hold where some of these are 1.
+        meeting: axes of the inputs that have sizes in common: what is shown for sizes above 1 needn't hold where some
+            of these are 1.
         trace: the example's sizes of the axes along which operators do more than to map over them, in order.
     """
 
@@ -196,7 +196,7 @@ class Attempt:
         return forms
 
     def _meeting(self) -> Iterator[tuple[Dimension, ...]]:
-        """Yield the axes that have sizes in common, unless these are one size that is only mapped over."""
+        """Yield the axes that have sizes in common."""
         inputs = self.evaluator.inputs()
         axes = {Dimension(name, i): a for name, t in inputs for i, a in enumerate(t.axes)}
         axes |= {Dimension("", i): a for i, a in enumerate(self.lifted)}
@@ -207,9 +207,7 @@ class Attempt:
                 groups.remove(other)
                 mine = (mine[0] | other[0], mine[1] | other[1])
             groups += [mine] if mine[1] else []
-        for together, atoms in groups:
-            if len(together) > 1 and (len({axes[d] for d in together}) > 1 or atoms & self.sizes.touched):
-                yield tuple(sorted(together))
+        yield from (tuple(sorted(together)) for together, _ in groups if len(together) > 1)
 
 
 def _items(expr: Expr, binding: Binding) -> Any:

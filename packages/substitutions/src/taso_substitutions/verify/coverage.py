@@ -2,9 +2,9 @@
 
 A proof is for the ranks, attributes and sizes of 1 of its example; everything else is general. So examples are made of
 every rank of every tensor, all sizes being equal, and where that isn't well-typed, of those that the sampler finds; and
-of every way in which axes may have size 1 where others that they meet haven't. Axes that operators only map over need
-no examples of the latter kind: there a tensor of size 1 is read at its only position in place of the common one, and
-the sides stay equal (docs/proofs.md).
+of every way in which axes may have size 1 where others that they meet haven't. Both sides must have the same types for
+each. Where operators only map over the axes that are 1, an example needs no proof: there a tensor of size 1 is read at
+its only position in place of the common one, and the sides stay equal (docs/proofs.md).
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from taso_substitutions.verify.instance import Instance, Side
 from taso_substitutions.verify.operands import DTYPES
 from taso_substitutions.verify.prover import Dimension, Proof, follows
 from taso_substitutions.verify.site import CallSite
+from taso_substitutions.verify.testing import Counterexample, Trial
 
 SIZE = 6
 """Size of all axes of an example: the prover keeps apart what is equal by accident."""
@@ -46,6 +47,15 @@ MAPPING = frozenset(
     }
 )
 """Operators without attributes that name axes: leading axes broadcast, and are mapped over."""
+
+
+class RefutedError(Exception):
+    """An instance for which the sides of a rule have different types."""
+
+    def __init__(self, found: Counterexample) -> None:
+        super().__init__(str(found))
+        self.found = found
+
 
 Prove = Callable[[Rule, Binding], Proof]
 Ranks = tuple[tuple[str, int], ...]
@@ -76,6 +86,7 @@ def cover(rule: Rule, samples: Sequence[Instance], examples: int, prove: Prove) 
         prove: shows a rule for an example.
 
     Raises:
+        RefutedError: the sides have different types for one.
         UnprovableError: a kind of instance isn't shown.
         WorkExhaustedError: its normal forms are too large.
     """
@@ -87,6 +98,7 @@ def cover(rule: Rule, samples: Sequence[Instance], examples: int, prove: Prove) 
         kind = _kind(instance)
         if kind in proofs:
             continue
+        _compare_types(rule, instance)
         proof = proofs[kind] = prove(rule, instance.binding())
         if not proof.complete:
             break
@@ -172,9 +184,19 @@ def _draw_attributes(call: Call, bindings: Bindings) -> None:
     raise Unfit(f"no attributes for {call.op}")
 
 
+def _compare_types(rule: Rule, instance: Instance) -> None:
+    """Refute a rule whose sides have different types, or whose right side isn't well-typed."""
+    fault = Trial(rule, instance, np.random.default_rng(0)).type_fault()
+    if fault is not None:
+        raise RefutedError(fault)
+
+
 def narrowed(rule: Rule, instance: Instance, proof: Proof) -> Iterator[Instance]:
     """Yield the instance with sizes of 1 instead, where axes meet others, but where the proof holds then, too."""
-    return (found for found in variants(rule, instance, proof) if not follows(rule, found.binding(), proof))
+    for found in variants(rule, instance, proof):
+        _compare_types(rule, found)
+        if not follows(rule, found.binding(), proof):
+            yield found
 
 
 def variants(rule: Rule, instance: Instance, proof: Proof) -> Iterator[Instance]:

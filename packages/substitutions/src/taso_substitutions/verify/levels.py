@@ -13,7 +13,7 @@ import numpy as np
 from taso_gym.rules.rule import Rule
 from taso_substitutions.verify.analytic import prove_analytic
 from taso_substitutions.verify.bounded import BoundedProof, Model, prove_bounded
-from taso_substitutions.verify.coverage import Coverage, Prove, cover, uniform
+from taso_substitutions.verify.coverage import Coverage, Prove, RefutedError, cover, uniform
 from taso_substitutions.verify.instance import Instance
 from taso_substitutions.verify.normal.factors import WorkExhaustedError
 from taso_substitutions.verify.prover import Proof, UnprovableError, prove
@@ -108,7 +108,10 @@ def assess(rule: Rule, *, instances: int = 24, draws: int = 2, seed: int = 0) ->
     if isinstance(tested, Counterexample):
         return simplest(tested)
     samples = list(sample_instances(rule, instances, seed))
-    plain = _covered(prove, rule, samples)
+    try:
+        plain = _covered(prove, rule, samples)
+    except RefutedError as error:
+        return simplest(error.found)
     general = plain is not None and not any(p.numbers for p in plain.proofs)
     least = _small_model(plain.proofs) if plain else 0
     small = _small(rule, samples, least, fewest=plain is not None and not general)
@@ -125,7 +128,11 @@ def assess(rule: Rule, *, instances: int = 24, draws: int = 2, seed: int = 0) ->
 
 
 def _covered(method: Prove, rule: Rule, samples: Sequence[Instance]) -> Coverage | None:
-    """Return the proofs of a rule for all kinds of instances; None where one of them fails."""
+    """Return the proofs of a rule for all kinds of instances; None where one of them fails.
+
+    Raises:
+        RefutedError: the sides have different types for one kind.
+    """
     try:
         found = cover(rule, samples, EXAMPLES, method)
     except (UnprovableError, WorkExhaustedError):

@@ -31,13 +31,12 @@ class Sizes:
         number, inverse: what a number, and 1 / an element, are as elements; a module may know more about them.
         kept: sizes that mustn't become numbers only since an operator has no index form.
         numbers: those that did.
-        touched: sizes of axes along which an operator does more than to map over them, or that are elements themselves.
-        trace: the example's sizes of these axes, segment by segment, in the order in which operators ask for them.
+        trace: the example's sizes of the axes along which an operator does more than to map over them, or that are
+            elements themselves, segment by segment, in the order in which operators ask for them.
     """
 
     def __init__(self, kept: frozenset[str] = frozenset()) -> None:
         self.kept, self.numbers = kept, list[str]()
-        self.touched: set[str] = set()
         self.trace: list[tuple[int, ...]] = []
         self.example: dict[str, int] = {}
         self.facts: list[tuple[str, str, str, str]] = []
@@ -214,12 +213,10 @@ class Sizes:
 
     def touch(self, axis: Axis) -> None:
         """Note that an operator does more with an axis than to map over it."""
-        self.touched.update(a for segment in axis for a in segment if not a.isdigit())
         self.trace.append(tuple(map(self.size_of, axis)))
 
     def count(self, size: Poly) -> None:
         """Note that an operator computes with a size."""
-        self.touched |= size.free_symbols
         self.trace.append((self.value(size),))
 
     def is_free(self, atom: str) -> bool:
