@@ -6,7 +6,8 @@ For each network: export it, run `taso-gym optimize --cost onnxruntime` and the 
 all against the file as given, interleaved, in fresh sessions, everything at ORT_ENABLE_ALL. Each network and setting
 is one row, a JSON file in --rows, written at once, and with --numerics fast another; what is there is not done again,
 so a run goes on where it was ended. Optimised files are kept in --folder. --phase optimise or measure does one half:
-the first bears a busy machine, the second doesn't. At the end the table of all rows is written into docs/results.md.
+the first bears a busy machine, the second doesn't. At the end the table of all rows is written into docs/results.md,
+and drawn beside it.
 Packages: benchmarks/requirements.txt; what isn't installed, or fails, is named in the row. With
 --options="--no-measure --finalists" the command leaves out its own measurement at the end, though not that of
 finalists, and the rule that a gain below 2 % means the unchanged file is applied to the one made here.

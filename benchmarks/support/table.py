@@ -9,25 +9,29 @@ from statistics import median
 from typing import Any
 
 from support.networks import networks
-from support.page import write_between
+from support.page import PAGE, write_between
+from support.picture import draw
 
 OURS, FAST = "taso-gym", "taso-gym, fast"
+PICTURE, PICTURED = PAGE.parent / "end_to_end.png", ("cpu", 1, 1)
 COLUMNS = (OURS, FAST, "transformers", "onnxsim", "onnxslim", "onnxscript", "openvino", "torch.compile")
 
 
 def write_table(rows: Path) -> None:
-    """Write the tables of all rows between their marks in docs/results.md."""
-    write_between("end_to_end", tables(rows))
+    """Write the tables of all rows between their marks in docs/results.md, and the picture of the first."""
+    parts = sorted(_parts(rows).items())
+    write_between("end_to_end", "".join(_table(*setting, list(found.values())) for setting, found in parts))
+    draw([row for setting, found in parts if setting == PICTURED for row in found.values()], PICTURE)
 
 
-def tables(rows: Path) -> str:
-    """Return one table for each number of threads and batch size that was measured."""
+def _parts(rows: Path) -> dict[tuple[str, int, int], dict[str, dict[str, Any]]]:
+    """Return the rows of each provider, number of threads and batch size that was measured, by network."""
     parts: dict[tuple[str, int, int], dict[str, dict[str, Any]]] = defaultdict(dict)
     for path in sorted(rows.glob("*.json"), key=lambda path: "-fast" in path.stem):
         row = json.loads(path.read_text(encoding="utf-8"))
         found = parts[row.get("provider", "cpu"), row["threads"], row["batch"]]
         found[row["network"]] = _joined(found.get(row["network"]), row)
-    return "".join(_table(*setting, list(found.values())) for setting, found in sorted(parts.items()))
+    return parts
 
 
 def _joined(known: Mapping[str, Any] | None, row: dict[str, Any]) -> dict[str, Any]:
