@@ -156,7 +156,7 @@ def slice_(
     x: Array,
     *,
     starts: tuple[int, ...],
-    ends: tuple[int, ...],
+    ends: tuple[Dim, ...],
     axes: tuple[int, ...] | None = None,
     steps: tuple[int, ...] | None = None,
 ) -> Array:
