@@ -5,7 +5,7 @@ from rule_discovery import discovered, sized
 from taso_gym.rules.notation import parse_rules
 from taso_substitutions.enumeration.fragments import FRAGMENTS
 from taso_substitutions.equalities.generalise import Generaliser
-from taso_substitutions.equalities.statement import equalities, survives
+from taso_substitutions.equalities.statement import equalities, is_proved, survives
 from taso_substitutions.equalities.terms import Equality, canonical
 from taso_substitutions.generation.search import stated
 
@@ -31,11 +31,11 @@ def test_attributes_are_lifted() -> None:
     assert first == "rule [exact]: Concat(Relu(x0), Relu(x1), axis=a0) => Relu(Concat(x0, x1, axis=a0))"
 
 
-def lifted(text: str) -> list[str]:
+def lifted(text: str, fragment: str = "movement", inputs: str = "xx") -> list[str]:
     (rule,) = parse_rules(f"r: {text}")
-    types = {name: sized("movement").types()["x"] for name in ("x0", "x1")}
+    types = {f"x{i}": sized(fragment).types()[name] for i, name in enumerate(inputs)}
     sides: list[Any] = [rule.lhs[0], rule.rhs[0]]
-    return stated(canonical(sides[0], sides[1], types), FRAGMENTS["movement"].example(), lift=True)
+    return stated(canonical(sides[0], sides[1], types), FRAGMENTS[fragment].example(), lift=True)
 
 
 def test_permutations_compose() -> None:
@@ -76,3 +76,27 @@ def test_a_rule_about_an_axis_needs_its_ranks() -> None:
     equality = next(e for e in discovered("matrix").general if e.body.startswith(start))
     assert generaliser.prove(equality) is not None
     assert all("rank(" in line for line in rules_of("matrix", start, lift=False))
+
+
+CANCELLING = "Add(Sub(x0, x1), Add(x2, x1)) => Add(x0, x2)"
+
+
+def test_what_is_dropped_must_not_be_the_largest() -> None:
+    typing = (
+        "rank(x0) == 2 and rank(x1) == 2 and rank(x2) == 2 and dim(x0, 0) == dim(x1, 0) and dim(x2, 0) == dim(x1, 0)"
+    )
+    (rule,) = parse_rules(f"r: {CANCELLING} if {typing} and dim(x0, 1) == dim(x2, 1)")
+    assert not is_proved(rule)  # x1 may be the only one with several columns
+
+
+def test_a_rule_that_drops_a_tensor_says_how_large_it_may_be() -> None:
+    (line,) = lifted(CANCELLING, "layers", "xcx")
+    assert line.endswith(" if broadcast(shape(x0), shape(x1), shape(x2)) == broadcast(shape(x0), shape(x2))")
+    assert lifted("Sub(Add(x0, x1), x1) => x0", "layers", "xc")[0].endswith(
+        " if broadcast(shape(x0), shape(x1)) == shape(x0)"
+    )
+
+
+def test_what_maps_over_elements_holds_for_all_shapes() -> None:
+    forward, backward = lifted("Mul(Add(x0, x1), x2) => Add(Mul(x0, x2), Mul(x1, x2))", "scalar", "xxs")
+    assert " if " not in forward + backward

@@ -18,6 +18,7 @@ from taso_substitutions.equalities.terms import Equality, attribute_variables, c
 
 BROADCASTING = frozenset({"Add", "Sub", "Mul", "Div"})
 """Operators whose operands' shapes decide what they mean: what holds for equal shapes may not hold for others."""
+INVERTING = ("Sub", "Div")
 ITERATIONS = 7
 BATCH = 40
 """Equalities that are decided in one e-graph."""
@@ -137,11 +138,10 @@ class Names:
     def cancellations(self) -> list[str]:
         """Return what is taken as given of terms in which an input cancels, since no rule can be made of two of them.
 
-        They are x - x, which is 0, and (x - y) - x, which is the negative of y, of operands of one shape.
+        It is a law of groups: (x - y) - x is the inverse of y, and so (x / y) / x, of operands of one shape.
         """
-        name = self._names.get(("Sub", "", 0, ("=", "=")))
-        given = [f"(rewrite ({name} a a) (Zero))", f"(rewrite ({name} ({name} a b) a) (Negative b))"]
-        return given if name else []
+        names = ((op, self._names.get((op, "", 0, ("=", "=")))) for op in INVERTING)
+        return [f"(rewrite ({name} ({name} a b) a) (Inverse{op} b))" for op, name in names if name]
 
     def datatype(self) -> str:
         """Return the declaration of all constructors used so far."""
@@ -149,7 +149,8 @@ class Names:
             f"({name} {'T ' * (len(operands) + attrs.count('='))})"
             for (_, attrs, _, operands), name in self._names.items()
         ]
-        return f"(datatype T (V String) (Zero) (Negative T) {' '.join(rows)})"
+        rows += [f"(Inverse{op} T)" for op in INVERTING]
+        return f"(datatype T (V String) {' '.join(rows)})"
 
 
 def _pattern(type_: TensorType | None) -> str:

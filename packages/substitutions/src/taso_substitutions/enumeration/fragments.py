@@ -124,7 +124,8 @@ FRAGMENTS = {
         fragment(
             "layers",
             "x y: AB, c: A1, g h: B",
-            op("LayerNormalization", 3, axis=1),
+            op("LayerNormalization", 2, axis=1),
+            op("LayerNormalization", 2, extra=("h",), axis=1),
             op("Sub", 2, column=True),
             op("Add", 2),
             op("Mul", 2),

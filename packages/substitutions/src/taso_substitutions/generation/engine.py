@@ -21,13 +21,20 @@ class Engine(Protocol):
 
     Attributes:
         cpu_s: CPU time that the function has taken, in all processes.
+        elsewhere: whether these are others than this process.
     """
 
     cpu_s: float
+    elsewhere: bool
 
     def map(self, function: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[Result]:
         """Yield the results in the order of the items."""
         ...
+
+
+def spent_s(running: Engine) -> float:
+    """Return the CPU time so far, of this process and of the work that was done elsewhere."""
+    return time.process_time() + (running.cpu_s if running.elsewhere else 0.0)
 
 
 def timed(function: Callable[[Item], Result], item: Item) -> tuple[Result, float]:
@@ -38,6 +45,8 @@ def timed(function: Callable[[Item], Result], item: Item) -> tuple[Result, float
 
 class Serial:
     """In this process."""
+
+    elsewhere = False
 
     def __init__(self) -> None:
         self.cpu_s = 0.0
@@ -53,6 +62,8 @@ class Serial:
 class Processes:
     """In several processes of this machine."""
 
+    elsewhere = True
+
     def __init__(self, pool: ProcessPoolExecutor) -> None:
         self._pool, self.cpu_s = pool, 0.0
 
@@ -65,6 +76,8 @@ class Processes:
 
 class RayTasks:
     """As Ray core tasks, on the cluster that ``RAY_ADDRESS`` names or on this machine."""
+
+    elsewhere = True
 
     def __init__(self, ray: Any) -> None:
         self._ray, self.cpu_s = ray, 0.0

@@ -7,7 +7,9 @@ are what ``--shard`` divides. Then the statements of all fragments are minimised
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+import time
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -19,7 +21,7 @@ from taso_substitutions import __version__
 from taso_substitutions.enumeration.fragment import Fragment
 from taso_substitutions.equalities.encoding import decode, encode
 from taso_substitutions.equalities.terms import Equality
-from taso_substitutions.generation.engine import Engine
+from taso_substitutions.generation.engine import Engine, spent_s
 from taso_substitutions.generation.minimise import minimal, rank
 from taso_substitutions.generation.search import Found, Statement
 from taso_substitutions.generation.stages import (
@@ -92,24 +94,31 @@ class Pipeline:
         engine: where the work is done.
         work: where results are kept.
         progress: told how far each stage is.
+
+    Attributes:
+        took: stage -> its wall time and CPU time in seconds, without what was taken from the work folder.
     """
 
     def __init__(self, engine: Engine, work: WorkFolder, progress: Progress) -> None:
         self.engine, self.work, self.progress = engine, work, progress
+        self.took: dict[str, tuple[float, float]] = {}
 
     def fragments(self, fragments: Sequence[Fragment], ops: int) -> list[FragmentResult]:
         """Run the stages that concern one fragment."""
         keys = {f.name: digest_of(__version__, f, ops) for f in fragments}
         missing = [f for f in fragments if not self.work.has(f"{f.name}.found", keys[f.name])]
         made = self._map("search", searched, [Searching(f, min(ops, f.most)) for f in missing])
-        found = {f.name: self._found(f.name, keys[f.name], made) for f in fragments}
-        return [self._result(f, keys[f.name], found[f.name]) for f in fragments]
+        with self._timed("search"):
+            found = {f.name: self._found(f.name, keys[f.name], made) for f in fragments}
+        with self._timed("prove"):
+            return [self._result(f, keys[f.name], found[f.name]) for f in fragments]
 
     def _found(self, name: str, key: str, made: Iterator[Found]) -> Found:
         """Return what a search found: the next one that is made, or what the work folder has."""
 
         def make() -> list[str]:
             found = next(made)
+            self._add_time("enumerate, part of search", 0.0, found.enumeration_s)
             statements = [
                 json.dumps([encode(s.equality), s.lines, [encode(e) for e in s.instances]]) for s in found.statements
             ]
@@ -154,11 +163,13 @@ class Pipeline:
         origin = {e.key: r.fragment for r in reversed(results) for e in r.general}
         every = {e.key: e for r in results for e in r.general}
         key = digest_of(__version__, sorted(every), [s.key for r in results for s in r.statements], ops, most)
-        basis = self._basis(results, key, ops)
+        with self._timed("minimise"):
+            basis = self._basis(results, key, ops)
         bodies = {e.body: e for e in sorted(every.values(), key=lambda e: (e.size, e.key), reverse=True)}
         distinct = sorted(bodies.values(), key=lambda e: (e.size, e.reorders, e.key))
         work = [State(e, tuple(sorted(origin[e.key].example().items()))) for e in distinct[:most]]
-        rows = self._in_parts("state all", "rules", key, stated_rules, work)
+        with self._timed("state"):
+            rows = self._in_parts("state all", "rules", key, stated_rules, work)
         exceptions = [f"{r.fragment.name}: {line}" for r in results for line in r.exceptions]
         return Generated(list(results), basis, exceptions, rows)
 
@@ -182,7 +193,8 @@ class Pipeline:
         rules = [[rule] for rule in read_rules(path)]
         key = digest_of(__version__, path.read_text(encoding="utf-8"))
         name = f"certificates.{path.stem}"
-        rows = chain.from_iterable(self._in_parts(f"certify {path.stem}", name, key, certificates, rules))
+        with self._timed("certify"):
+            rows = chain.from_iterable(self._in_parts(f"certify {path.stem}", name, key, certificates, rules))
         write_text(sidecar_of(path), "".join(f"{json.dumps(row)}\n" for row in rows))
 
     def _in_parts(
@@ -195,6 +207,16 @@ class Pipeline:
             made = self._map(title, function, part, begin, len(items))
             rows += self.work.lines(f"{name}.{begin}", key, lambda made=made: list(map(json.dumps, made)))
         return list(map(json.loads, rows))
+
+    @contextmanager
+    def _timed(self, stage: str) -> Generator[None]:
+        wall, cpu = time.perf_counter(), spent_s(self.engine)
+        yield
+        self._add_time(stage, time.perf_counter() - wall, spent_s(self.engine) - cpu)
+
+    def _add_time(self, stage: str, wall: float, cpu: float) -> None:
+        before = self.took.get(stage, (0.0, 0.0))
+        self.took[stage] = before[0] + wall, before[1] + cpu
 
     def _map(
         self, title: str, function: Callable[[Item], Any], items: Sequence[Item], begin: int = 0, total: int = 0

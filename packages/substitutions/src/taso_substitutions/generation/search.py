@@ -7,6 +7,7 @@ equalities there are.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -19,12 +20,14 @@ from taso_gym.rules.unparse import unparse
 from taso_substitutions.derivation.closure import Closure, Edges
 from taso_substitutions.derivation.components import Web, joined
 from taso_substitutions.derivation.derive import BATCH, Deriver
+from taso_substitutions.derivation.everywhere import everywhere, typed
 from taso_substitutions.enumeration.enumerate import enumerate_fragment
 from taso_substitutions.enumeration.fragment import Fragment
 from taso_substitutions.equalities.candidates import Classes, Terms, candidates, size_attributes
 from taso_substitutions.equalities.generalise import Generaliser, typed_rule
 from taso_substitutions.equalities.lift import lifted
-from taso_substitutions.equalities.statement import split_rule, state
+from taso_substitutions.equalities.splitting import split_rule
+from taso_substitutions.equalities.statement import state
 from taso_substitutions.equalities.terms import Equality, attribute_variables, call_of, canonical, variables
 
 Ints = NDArray[np.int64]
@@ -67,6 +70,7 @@ class Found:
         statements: they derive all others.
         lemmas: most general equalities that closure doesn't derive from them and saturation does.
         exceptions: equalities that aren't proved, or can't be stated.
+        enumeration_s: CPU time of the enumeration, fingerprints included.
     """
 
     counts: Mapping[str, int]
@@ -74,6 +78,7 @@ class Found:
     statements: list[Statement]
     lemmas: list[Equality]
     exceptions: list[Equality]
+    enumeration_s: float = field(default=0.0, compare=False)
 
 
 def stated(equality: Equality, example: Mapping[str, int], *, lift: bool) -> list[str]:
@@ -98,7 +103,10 @@ class Search:
 
     def __init__(self, fragment: Fragment, ops: int) -> None:
         self.fragment, self.ops = fragment, ops
+        self.types = list(dict.fromkeys(fragment.types().values()))
+        begin = time.process_time()
         self.table, evaluator = enumerate_fragment(fragment, ops)
+        self.enumeration_s = time.process_time() - begin
         self.classes = Classes(fragment, self.table, evaluator.trivial)
         self.closure = Closure(self.classes, evaluator)
         self.terms, self.generaliser = Terms(self.classes), Generaliser(fragment.example())
@@ -129,7 +137,8 @@ class Search:
             "modulo renaming": int(self.classes.is_pair.sum()),
             "common subgraph": len(self.classes.pairs()),
         }
-        return Found(counts, small, list(self.statements.values()), list(self.lemmas.values()), self.exceptions)
+        statements, lemmas = list(self.statements.values()), list(self.lemmas.values())
+        return Found(counts, small, statements, lemmas, self.exceptions, self.enumeration_s)
 
     def _level(self, level: int) -> None:
         label, together = self.web.labels(self.web.ends, level), 1
@@ -208,8 +217,10 @@ class Search:
 
     def add(self, statement: Statement) -> None:
         """Let a statement take part."""
-        edges = [self.closure.edges(rule) for line in statement.lines for rule in parse_rules(line)]
+        rules = [rule for line in statement.lines for rule in parse_rules(line)]
+        edges = [self.closure.edges(rule) for rule in rules]
         instances = {e.key: e for edge in edges for e in edge.instances}
+        instances |= {e.key: e for rule in rules for e in everywhere(rule, self.types)}
         self.deriver.add(instances.values())
         self.statements[statement.key] = replace(statement, instances=tuple(instances[k] for k in sorted(instances)))
         self._add(statement.key, edges)
@@ -222,11 +233,15 @@ class Search:
     def covers(self, rule: Rule) -> bool | None:
         """Whether what has been found derives a rule wherever it applies to graphs of the fragment.
 
-        None where it applies to none of them: it has operators, sizes or attributes that the fragment hasn't.
+        Where it applies to none of them, it is derived by saturation for all types of the inputs that it takes. None
+        where it takes none: it has constants, operators, sizes or attributes that the fragment hasn't.
         """
         edges = self.closure.edges(rule).ends
-        label = self.web.labels(self.web.ends, self.ops)
-        return bool((label[edges[:, 0]] == label[edges[:, 1]]).all()) if len(edges) else None
+        if len(edges):
+            label = self.web.labels(self.web.ends, self.ops)
+            return bool((label[edges[:, 0]] == label[edges[:, 1]]).all())
+        said = list(typed(rule, self.types))
+        return all(all(self.deriver.derives([e])) for e in said) if said else None
 
 
 def is_rule(equality: Equality) -> bool:

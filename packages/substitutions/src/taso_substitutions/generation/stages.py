@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from taso_gym.rules.notation import parse_rules
 from taso_substitutions.derivation.closure import Closure
+from taso_substitutions.derivation.everywhere import everywhere
 from taso_substitutions.enumeration.enumerate import enumerate_fragment
 from taso_substitutions.enumeration.fragment import Fragment
 from taso_substitutions.equalities.candidates import Classes
@@ -67,10 +68,12 @@ def related(work: Relate) -> list[list[str]]:
     """Return what each statement says in a fragment, as encoded equalities for each choice of types and attributes."""
     table, evaluator = enumerate_fragment(work.fragment, min(work.ops, SMALL))
     closure = Closure(Classes(work.fragment, table, evaluator.trivial), evaluator)
+    types = list(dict.fromkeys(work.fragment.types().values()))
     found: list[list[str]] = []
     for lines in work.statements:
         rules = [rule for line in lines for rule in parse_rules(line)]
-        found.append(sorted({encode(e) for rule in rules for e in closure.edges(rule).instances}))
+        said = (e for rule in rules for e in (*closure.edges(rule).instances, *everywhere(rule, types)))
+        found.append(sorted(set(map(encode, said))))
     return found
 
 
