@@ -69,6 +69,12 @@ def test_a_name_that_an_attribute_binds_is_a_literal_on_the_right() -> None:
     assert isinstance(root, Call) and root.args[1] == Constant(Expr("name", "a"))
 
 
+def test_a_named_term_stands_for_itself_wherever_its_name_does() -> None:
+    line = "r: Softplus(x) => Concat((s := Split(Add(y := Exp(x), y), axis=1, split=[1, 1]))[1], Neg(y), s[0], axis=0)"
+    split = "Split(Add(Exp(x), Exp(x)), axis=1, split=[1, 1])"
+    assert same(one(line), one(f"r: Softplus(x) => Concat({split}[1], Neg(Exp(x)), {split}[0], axis=0)"))
+
+
 def test_others_stand_for_what_all_operators_have() -> None:
     for rule in parse_rules("r: Relu(Conv(x, w, **k)) <=> ms.FusedConv(x, w, activation='Relu', **k)"):
         assert rule.lhs[0]
@@ -117,6 +123,11 @@ WRONG = [
     ("r: Relu(x) => x if x.__class__", "expected **x on the left side, found none", 19),
     ("r: Relu(x) => x if rank(x) is 1", "expected an expression, found 'rank(x) is 1'", 19),
     ("r: Relu(x) => x if shape(x)[::2] == [1]", "expected an expression, found 'shape(x)[::2]'", 19),
+    ("r: Relu(x) => Mul(x := Neg(x), x)", "expected a new name for a term, found 'x' in a second meaning", 18),
+    ("r: Relu(x) => Mul(y := Neg(x), y := x)", "expected a new name for a term, found 'y' in a second meaning", 31),
+    ("r: Relu(x) => Mul(dim := Neg(x), x)", "expected a new name for a term, found 'dim' in a second meaning", 18),
+    ("r: Relu(x) => Mul(y, y := Neg(x))", "expected a variable that the left side binds, found 'y'", 18),
+    ("r: Relu(y := x) => x", "expected a tensor, found '(y := x)'", 8),
     ("r: Relu(x => x", "expected", None),
     ("r: Relu(x)) => x", "expected", None),
     ("r: Relu(x y) => x", "expected an expression", None),

@@ -1,7 +1,8 @@
 """The one-line notation of rules: ``name [tags]: left => right if conditions``, in Python's expression grammar.
 
 A line is split into its pieces here; `taso_gym.rules.terms` and `taso_gym.rules.expressions` read them from Python's
-syntax tree by a white-list of their own. Nothing is evaluated by Python.
+syntax tree by a white-list of their own. Nothing is evaluated by Python. A term that a right side uses more than once
+may be named where it stands first, ``Mul(y := Exp(x), y)`` (`taso_gym.rules.named`).
 """
 
 from __future__ import annotations
@@ -13,9 +14,11 @@ from typing import NamedTuple
 
 from taso_gym.errors import RuleError
 from taso_gym.rules.expressions import ExpressionReader, Piece
+from taso_gym.rules.functions import FUNCTIONS
+from taso_gym.rules.named import written_out
 from taso_gym.rules.pattern import pattern_of
 from taso_gym.rules.rule import NUMERICS, AllOutputs, Call, Expr, Numerics, Output, Rest, Root, Rule, Var
-from taso_gym.rules.terms import TermReader, bind_scope, narrow_scope
+from taso_gym.rules.terms import KEYS, RESERVED, TermReader, bind_scope, narrow_scope
 from taso_gym.rules.unparse import unparse
 
 __all__ = ["parse_rules", "unparse"]
@@ -143,8 +146,9 @@ def _signs(body: Piece) -> tuple[_Sign, _Sign | None, int]:
 
 
 def _direction(line: _Line, name: str, left: Piece, right: Piece) -> Rule:
-    left_trees, right_trees = left.parse(), right.parse()
+    left_trees = left.parse()
     scope = bind_scope(left_trees, left)
+    right_trees = written_out(right.parse(), right, {*scope.kinds, *RESERVED, *FUNCTIONS, *KEYS})
     narrow_scope(right_trees, right, scope)
     lhs = tuple(map(TermReader(left, scope, left=True).root, left_trees))
     rhs = tuple(map(TermReader(right, scope, left=False).root, right_trees))
