@@ -11,6 +11,8 @@ from agent_batches import collected
 from taso_agents.data.collect import random_actor
 from taso_agents.data.episodes import Dataset
 from taso_agents.environment.real_env import make_env
+from taso_agents.world_models.graph.analogy import matched_of
+from taso_agents.world_models.graph.dream_patch import apply_patch
 from taso_agents.world_models.graph.dream_state import DreamState, Imagination, spot_of
 from taso_agents.world_models.graph.lesson_file import read_lessons, write_lessons
 from taso_agents.world_models.graph.lessons import Lessons
@@ -44,7 +46,7 @@ def lessons(dataset: Dataset) -> Lessons:
 
 def state_of(lessons: Lessons, dataset: Dataset, number: int) -> DreamState:
     seen = lessons.seen(dataset.store, dataset.store.graphs[number])
-    nodes = seen.wired(lessons.kinds.ports)
+    nodes = seen.wired()
     inherit(nodes, None)
     return Imagination(lessons).see(nodes, seen.spots())
 
@@ -78,7 +80,34 @@ def test_steps_that_were_learned_are_dreamt_as_they_were(lessons: Lessons, datas
             real = {x: node[:3] for x, node in expected.nodes.items()}
             renamed = dict(zip(sorted(dreamt.nodes), sorted(real), strict=True))
             assert {renamed[x]: node.label for x, node in dreamt.nodes.items()} == {x: n[0] for x, n in real.items()}
-    assert exact >= 0.95 * steps
+    assert exact >= 0.98 * steps
+
+
+def test_what_was_taken_at_one_place_is_known_at_others(lessons: Lessons, dataset: Dataset) -> None:
+    """Each rewrite is dreamt by what was learned of it at nodes of other kinds alone, and what it saves, too."""
+    right, saved, steps = 0, 0, 0
+    for episode in dataset.episodes:
+        for before, after, action in zip(episode.graphs, episode.graphs[1:], episode.actions, strict=False):
+            state = state_of(lessons, dataset, before)
+            chosen = state.candidates[place_of(state, *action)]
+            assert chosen.addresses is not None
+            shape = chosen.rule, chosen.addresses, chosen.number
+            own = matched_of(state.nodes, chosen.nodes)
+            others = {matched: patch for matched, patch in lessons.rewrites.of[shape].items() if matched != own}
+            if not others:
+                continue
+            ignorant = Lessons(lessons.kinds)
+            ignorant.rewrites.of = {shape: others}
+            moved = ignorant.patches_at(state.nodes, spot_of(chosen), chosen.addresses)
+            if moved is None:
+                continue
+            steps += 1
+            found = apply_patch(state.nodes, chosen.nodes, next(iter(moved)), state.next_id)
+            expected = sorted(node.label for node in state_of(lessons, dataset, after).nodes.values())
+            right += found is not None and sorted(node.label for node in found[0].values()) == expected
+            rewards = ignorant.rewards_at(state.nodes, spot_of(chosen), chosen.addresses)
+            saved += rewards is not None and abs(next(iter(rewards)) - chosen.reward) < 1e-3
+    assert steps > 10 and right >= 0.8 * steps and saved >= 0.8 * steps
 
 
 def test_a_candidate_of_which_nothing_is_known_only_vanishes(lessons: Lessons, dataset: Dataset) -> None:
@@ -94,13 +123,21 @@ def test_lessons_survive_their_file(lessons: Lessons, dataset: Dataset) -> None:
     again, count, begun = read_lessons(write_lessons(lessons, 7, start), kinds)
     assert count == 7 and begun is not None and begun.digest() == start.digest()
     assert again.found == lessons.found and again.rules_at == lessons.rules_at
-    for name in ("patches", "rewards", "matches"):
+    for name in ("patches", "rewards", "matches", "holds"):
         assert getattr(again, name).cells == getattr(lessons, name).cells
+    assert again.places == lessons.places and again.rewrites.of == lessons.rewrites.of
 
 
 def test_damaged_lessons_are_refused(lessons: Lessons) -> None:
     with pytest.raises(CheckpointError, match="expected the lessons of a graph world model"):
         read_lessons(write_lessons(lessons, 0, None)[:-20], Kinds(1, 1))
+
+
+def test_lessons_of_another_format_are_refused(lessons: Lessons, monkeypatch: pytest.MonkeyPatch) -> None:
+    written = write_lessons(lessons, 0, None)
+    monkeypatch.setattr("taso_agents.world_models.graph.lesson_file.FORMAT", 3)
+    with pytest.raises(CheckpointError, match="expected lessons of format 3, found 2"):
+        read_lessons(written, Kinds(1, 1))
 
 
 def test_lessons_of_a_python_that_hashes_otherwise_are_refused(

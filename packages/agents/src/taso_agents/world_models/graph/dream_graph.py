@@ -12,6 +12,10 @@ RADIUS = 3
 REACH = 3
 """How many edges an address may go from a known node to the next."""
 
+PORTS = 256
+"""A kind of edge is this many times the number of what it carries (type, output of the producer), and the input of the
+consumer; from the 256th on these aren't told apart."""
+
 Link = tuple[int, int]
 """(node, kind of the edge to or from it)."""
 Address = tuple[int, ...]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
 from taso_agents.world_models.graph.dream_graph import (
+    PORTS,
     Address,
     DreamNode,
     Link,
@@ -15,6 +16,11 @@ from taso_agents.world_models.graph.dream_graph import (
     follow_address,
     with_codes,
 )
+
+Source = tuple[int, int]
+"""(node, what it gives): one of a node's outputs."""
+Wiring = tuple[int, tuple[Link, ...]]
+"""(label, inputs) of a node."""
 
 
 class Patch(NamedTuple):
@@ -26,12 +32,15 @@ class Patch(NamedTuple):
         further: addresses.
         removed: numbers.
         labels: of new nodes, in the order of their ids.
-        wired: (number, label, inputs) of nodes that are new or not as they were.
+        moved: (number, what it gave, number, what it gives) of outputs that others take the place of, for whoever
+            uses them: what these are is no part of the rewrite.
+        wired: (number, label, inputs) of nodes that are new, or not as they were in a way that ``moved`` doesn't tell.
     """
 
     further: tuple[Address, ...]
     removed: tuple[int, ...]
     labels: tuple[int, ...]
+    moved: tuple[tuple[int, int, int, int], ...]
     wired: tuple[tuple[int, int, tuple[Link, ...]], ...]
 
 
@@ -41,12 +50,19 @@ def patch_of(before: Nodes, after: Nodes, matched: Sequence[int]) -> Patch | Non
     added = sorted(after.keys() - before.keys())
     same = before.keys() & after.keys()
     changed = sorted(x for x in same if before[x].label != after[x].label or before[x].inputs != after[x].inputs)
+    moves = _moves_of(before, after, changed)
+    rest = [
+        x
+        for x in changed
+        if before[x].label != after[x].label or moved_inputs(before[x].inputs, moves) != after[x].inputs
+    ]
     number = {x: ~i for i, x in enumerate(added)}
     known = [x for x in matched if x >= 0]
     number.update((x, i) for i, x in reversed(list(enumerate(known))))
     further: list[Address] = []
-    sources = [y for x in (*changed, *added) for y, _ in after[x].inputs]
-    for x in (*removed, *changed, *sources):
+    ends = [x for (old, _), (new, _) in moves.items() for x in (old, new)]
+    sources = [y for x in (*rest, *added) for y, _ in after[x].inputs]
+    for x in (*removed, *ends, *rest, *sources):
         if x not in number:
             address = address_of(before, known, x)
             if not address:
@@ -54,10 +70,59 @@ def patch_of(before: Nodes, after: Nodes, matched: Sequence[int]) -> Patch | Non
             number[x] = len(known)
             known.append(x)
             further.append(address)
-    wired = tuple(
-        (number[x], after[x].label, tuple((number[y], kind) for y, kind in after[x].inputs)) for x in (*changed, *added)
+    wired = [
+        (number[x], after[x].label, tuple((number[y], kind) for y, kind in after[x].inputs)) for x in (*rest, *added)
+    ]
+    return Patch(
+        tuple(further),
+        tuple(sorted(number[x] for x in removed)),
+        tuple(after[x].label for x in added),
+        tuple(sorted((number[old], gave, number[new], gives) for (old, gave), (new, gives) in moves.items())),
+        tuple(sorted(wired)),
     )
-    return Patch(tuple(further), tuple(number[x] for x in removed), tuple(after[x].label for x in added), wired)
+
+
+def _moves_of(before: Nodes, after: Nodes, changed: Iterable[int]) -> dict[Source, Source]:
+    """Return which outputs took the place of which, where that is the same for all who use them and are still there."""
+    moves: dict[Source, Source] = {}
+    for x in changed:
+        if [kind % PORTS for _, kind in before[x].inputs] == [kind % PORTS for _, kind in after[x].inputs]:
+            for old, new in zip(before[x].inputs, after[x].inputs, strict=True):
+                if old != new:
+                    moves.setdefault((old[0], old[1] // PORTS), (new[0], new[1] // PORTS))
+
+    def holds(old: Source, new: Source) -> bool:
+        users = [(x, kind) for x, kind in before[old[0]].uses if kind // PORTS == old[1] and x in after]
+        return all((new[0], PORTS * new[1] + kind % PORTS) in after[x].inputs for x, kind in users)
+
+    return {old: new for old, new in moves.items() if holds(old, new)}
+
+
+def moved_inputs(inputs: Iterable[Link], moves: Mapping[Source, Source]) -> tuple[Link, ...]:
+    """Return inputs after outputs took the place of others."""
+    found: list[Link] = []
+    for y, kind in inputs:
+        source, gives = moves.get((y, kind // PORTS), (y, kind // PORTS))
+        found.append((source, PORTS * gives + kind % PORTS))
+    return tuple(found)
+
+
+def known_nodes(nodes: Nodes, matched: Sequence[int], patch: Patch) -> list[int] | None:
+    """Return the nodes that a patch speaks of, by number; None if one isn't there."""
+    known = [x for x in matched if x >= 0]
+    for address in patch.further:
+        x = follow_address(nodes, known, address)
+        if x is None:
+            return None
+        known.append(x)
+    return known
+
+
+def relabelled(nodes: Nodes, known: Sequence[int], patch: Patch) -> tuple[list[int], list[int]]:
+    """Return the labels that go and those that come."""
+    changed = [(known[i], label) for i, label, _ in patch.wired if i >= 0]
+    gone = [nodes[known[i]].label for i in patch.removed] + [nodes[x].label for x, _ in changed]
+    return gone, [*patch.labels, *(label for _, label in changed)]
 
 
 def apply_patch(
@@ -67,18 +132,17 @@ def apply_patch(
 
     New nodes are ``next_id`` and those that follow it.
     """
-    known = [x for x in matched if x >= 0]
-    for address in patch.further:
-        x = follow_address(nodes, known, address)
-        if x is None:
-            return None
-        known.append(x)
+    known = known_nodes(nodes, matched, patch)
+    if known is None:
+        return None
 
     def node_at(number: int) -> int:
         return known[number] if number >= 0 else next_id + ~number
 
     removed = {known[i] for i in patch.removed}
     wired = {node_at(i): (label, tuple((node_at(j), kind) for j, kind in inputs)) for i, label, inputs in patch.wired}
+    moves = {(known[i], gave): (node_at(j), gives) for i, gave, j, gives in patch.moved}
+    wired |= _moved(nodes, moves, removed | wired.keys())
     uses = _uses_after(nodes, removed, {x: inputs for x, (_, inputs) in wired.items()})
     if any(uses.get(x, nodes[x].uses) for x in removed):
         return None  # what is still used can't go
@@ -88,6 +152,12 @@ def apply_patch(
     for x in uses.keys() - removed:
         after[x] = after[x]._replace(uses=uses[x])
     return after, with_codes(after, (wired.keys() | uses.keys()) - removed)
+
+
+def _moved(nodes: Nodes, moves: Mapping[Source, Source], others: AbstractSet[int]) -> dict[int, Wiring]:
+    """Return the wiring of nodes that use outputs whose place others take, but for some nodes."""
+    users = {x for y, gave in moves for x, kind in nodes[y].uses if kind // PORTS == gave}
+    return {x: (nodes[x].label, moved_inputs(nodes[x].inputs, moves)) for x in users - others}
 
 
 def _uses_after(

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from taso_agents.world_models.graph.dream_graph import Address, Nodes, addresses_of, match_at
 from taso_agents.world_models.graph.dream_patch import apply_patch
-from taso_agents.world_models.graph.lessons import Lessons, keys_of
+from taso_agents.world_models.graph.lessons import Lessons, Place
 from taso_agents.world_models.graph.recall import choose, ranked
 from taso_agents.world_models.graph.seen_graph import Spot, anchor_of
 
@@ -103,7 +103,7 @@ class Imagination:
     ) -> tuple[Nodes, list[set[int]]] | None:
         if chosen.addresses is None:
             return None
-        cell = self.lessons.patches.find(chosen.rule, keys_of(state.nodes, spot_of(chosen), chosen.addresses))
+        cell = self.lessons.patches_at(state.nodes, spot_of(chosen), chosen.addresses)
         if cell is None:
             return None
         first = choose(cell, temperature, rng)
@@ -117,13 +117,7 @@ class Imagination:
         self, state: DreamState, nodes: Nodes, differ: list[set[int]], temperature: float, rng: random.Random
     ) -> list[DreamCandidate]:
         """Return the candidates of a graph that came of another: those around what changed are found anew."""
-        matches, rules_at = self.lessons.matches, self.lessons.rules_at
-        anew = {
-            (rule, x)
-            for x in differ[0] | differ[-1]
-            for rule in rules_at.get(nodes[x].codes[0], ())
-            if x in differ[0] or x in differ[matches.level.get(rule, 0)]
-        }
+        anew = self._due(nodes, differ)
         gone = state.nodes.keys() - nodes.keys()
         touched = gone.union(*differ)
         kept: list[DreamCandidate] = []
@@ -138,18 +132,42 @@ class Imagination:
                 addresses = addresses_of(nodes, candidate.nodes)
                 kept.append(self._candidate(nodes, spot_of(candidate), addresses, temperature, rng))
         for rule, x in sorted(anew):
-            cell = matches.find(rule, nodes[x].codes)
-            for addresses, number in choose(cell, temperature, rng) if cell else ():
+            for addresses, number in self._places(nodes, rule, x, temperature, rng):
                 matched = match_at(nodes, x, addresses)
                 if matched is not None:
                     kept.append(self._candidate(nodes, Spot(rule, matched, number), addresses, temperature, rng))
         return sorted(kept)
+
+    def _due(self, nodes: Nodes, differ: list[set[int]]) -> set[tuple[int, int]]:
+        """Return the rules and first nodes whose matches may be others than before."""
+        lessons, due = self.lessons, set[tuple[int, int]]()
+        for x in differ[0] | differ[-1]:
+            known = nodes[x].codes in lessons.found
+            for rule in lessons.rules_at.get(nodes[x].codes[0], ()) if known else lessons.places_of(nodes, x):
+                if x in differ[0] or x in differ[lessons.matches.level.get(rule, 0)]:
+                    due.add((rule, x))
+        return due
+
+    def _places(self, nodes: Nodes, rule: int, x: int, temperature: float, rng: random.Random) -> Sequence[Place]:
+        """Return where a rule matches with this first node: as in these surroundings, or as at such nodes elsewhere."""
+        cell = self.lessons.matches.known(rule, nodes[x].codes)
+        if cell:
+            return choose(cell, temperature, rng)
+        found: list[Place] = []
+        for place in sorted(self.lessons.places_of(nodes, x).get(rule, ())):
+            matched = match_at(nodes, x, place[0])
+            if matched is None:
+                continue
+            cell = self.lessons.holds.find(rule, self.lessons.held_keys(nodes, matched, place))
+            if cell and choose(cell, temperature, rng):
+                found.append(place)
+        return found
 
     def _candidate(
         self, nodes: Nodes, spot: Spot, addresses: tuple[Address, ...] | None, temperature: float, rng: random.Random
     ) -> DreamCandidate:
         cell, anchor = None, anchor_of(spot)
         if addresses is not None:
-            cell = self.lessons.rewards.find(spot.rule, keys_of(nodes, spot, addresses))
+            cell = self.lessons.rewards_at(nodes, spot, addresses)
         code = nodes[anchor].codes[1] if anchor >= 0 else 0
         return DreamCandidate(*spot, anchor, code, addresses, choose(cell, temperature, rng) if cell else 0.0)

@@ -10,11 +10,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from taso_agents.world_models.graph.analogy import Matched
 from taso_agents.world_models.graph.dream_patch import Patch
 from taso_agents.world_models.graph.lessons import Lessons
 from taso_agents.world_models.graph.seen_graph import Kinds, SeenGraph
 from taso_gym.errors import CheckpointError
 
+FORMAT = 2
 PROBE = (0, (1, -2), 2**40)
 """What surrounds a node is told by Python's hash of tuples of integers, which another Python may compute otherwise."""
 
@@ -23,12 +25,16 @@ def write_lessons(lessons: Lessons, learned: int, start: SeenGraph | None) -> Te
     """Return lessons, the number of episodes that they are from and the graph that episodes begin with as bytes."""
     kinds = lessons.kinds
     content = {
+        "format": FORMAT,
         "hash": hash(PROBE),
         "learned": learned,
         "nodes": kinds.nodes.rows().tolist(),
         "edges": kinds.edges.rows().tolist(),
         "patches": list(lessons.patches.rows()),
         "rewards": list(lessons.rewards.rows()),
+        "holds": list(lessons.holds.rows()),
+        "rewrites": list(lessons.rewrites.rows()),
+        "places": [[label, [[r, sorted(p)] for r, p in of.items()]] for label, of in lessons.places.items()],
         "found": [[codes, list(cell.items())] for codes, cell in lessons.found.items()],
         "start": None if start is None else [part.tolist() for part in start],
     }
@@ -44,13 +50,15 @@ def read_lessons(state: Tensor, kinds: Kinds) -> tuple[Lessons, int, SeenGraph |
         kinds: empty ones of the right widths.
 
     Raises:
-        CheckpointError: they were written by a Python that hashes otherwise, or are damaged.
+        CheckpointError: they are of another format, written by a Python that hashes otherwise, or damaged.
     """
     try:
         content = json.loads(zlib.decompress(state.numpy().tobytes()))
-        found = content["hash"]
-    except (zlib.error, ValueError, KeyError, TypeError) as error:
+        form, found = content.get("format"), content["hash"]
+    except (zlib.error, ValueError, KeyError, TypeError, AttributeError) as error:
         raise CheckpointError(f"expected the lessons of a graph world model: {error}") from error
+    if form != FORMAT:
+        raise CheckpointError(f"expected lessons of format {FORMAT}, found {form}")
     if found != hash(PROBE):
         raise CheckpointError(f"expected lessons of a Python that hashes {PROBE} as {hash(PROBE)}, found {found}")
     kinds.nodes.fill(np.array(content["nodes"], np.float32).reshape(-1, kinds.nodes.width))
@@ -60,6 +68,12 @@ def read_lessons(state: Tensor, kinds: Kinds) -> tuple[Lessons, int, SeenGraph |
         lessons.patches.learn(group, keys, Patch(*_frozen(patch)), count)
     for group, keys, reward, count in content["rewards"]:
         lessons.rewards.learn(group, keys, reward, count)
+    for group, keys, held, count in content["holds"]:
+        lessons.holds.learn(group, keys, held, count)
+    for shape, matched, patch in content["rewrites"]:
+        lessons.rewrites.learn(_frozen(shape), Matched(*_frozen(matched)), Patch(*_frozen(patch)))
+    for label, of_rule in content["places"]:
+        lessons.places[label] = {rule: set(_frozen(places)) for rule, places in of_rule}
     for codes, cell in content["found"]:
         lessons.found[tuple(codes)] = {_frozen(outcome): count for outcome, count in cell}
     lessons.settle()

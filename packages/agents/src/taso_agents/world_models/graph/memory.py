@@ -133,7 +133,7 @@ class GraphMemory:
             self._followed.clear()
 
     def _see(self, real: SeenGraph) -> DreamState:
-        nodes, before = real.wired(self.lessons.kinds.ports), self._last
+        nodes, before = real.wired(), self._last
         differ = inherit(nodes, before.nodes if before else None)
         self._last = self._imagination.see(nodes, real.spots(), before, set().union(*differ))
         return self._last

@@ -65,6 +65,11 @@ class Recall:
             return cell
         return None
 
+    def known(self, group: Hashable, keys: Sequence[int]) -> Cell | None:
+        """Return the outcomes in a context at the level of its group; None if it wasn't met there."""
+        level = self.level.get(group, 0)
+        return self.cells[level].get((group, keys[level]))
+
     def rows(self) -> Iterator[tuple[Hashable, tuple[int, ...], Any, int]]:
         """Return all that was learned, for `learn`."""
         for (group, keys), cell in self.seen.items():

@@ -10,11 +10,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from taso_agents.data.graph_store import RowTable
-from taso_agents.world_models.graph.dream_graph import DreamNode, Nodes, with_codes
+from taso_agents.world_models.graph.dream_graph import PORTS, DreamNode, Nodes, with_codes
 from taso_gym.observation import EDGE_FEATURES, NODE_FEATURES
 
 CONSUMERS = next(i for i, f in enumerate(NODE_FEATURES) if f.name == "consumers")
+OPERATOR = next(i for i, f in enumerate(NODE_FEATURES) if f.name == "operator")
+TIME_SHARE = next(i for i, f in enumerate(NODE_FEATURES) if f.name == "time_share")
 INPUT = next(i for i, f in enumerate(EDGE_FEATURES) if f.name == "input")
+ROUGH = [
+    i for i, f in enumerate(NODE_FEATURES) if f.name in {"operator", "rank", "inputs", "kernel", "stride", "groups"}
+]
+"""What is left of a node without its sizes."""
+OUTPUT = next(i for i, f in enumerate(EDGE_FEATURES) if f.name == "output")
 
 
 class Spot(NamedTuple):
@@ -58,14 +65,14 @@ class SeenGraph(NamedTuple):
         """Return bytes that tell it from others."""
         return blake2b(b"|".join(part.tobytes() for part in self), digest_size=16).digest()
 
-    def wired(self, ports: Sequence[float]) -> Nodes:
-        """Return its nodes, yet without codes; ``ports`` are those of `Kinds`."""
+    def wired(self) -> Nodes:
+        """Return its nodes, yet without codes."""
         ids = self.ids.tolist()
-        inputs: dict[int, list[tuple[float, int, int]]] = {x: [] for x in ids}
+        inputs: dict[int, list[tuple[int, int, int]]] = {x: [] for x in ids}
         uses: dict[int, list[tuple[int, int]]] = {x: [] for x in ids}
         for (source, target), kind in zip(self.ends.tolist(), self.kinds.tolist(), strict=True):
             producer, consumer = ids[source], ids[target]
-            inputs[consumer].append((ports[kind], kind, producer))
+            inputs[consumer].append((kind % PORTS, kind, producer))
             uses[producer].append((consumer, kind))
         return {
             x: DreamNode(label, tuple((y, kind) for _, kind, y in sorted(inputs[x])), tuple(sorted(uses[x])))
@@ -91,19 +98,36 @@ class Kinds:
     """Numbers for different nodes and edges.
 
     Attributes:
-        nodes, edges: their feature rows, by number.
+        nodes: their feature rows, by number.
+        edges: those of edges without the input of the consumer, by number: what an edge carries.
     """
 
     def __init__(self, node_width: int, edge_width: int) -> None:
         self.nodes, self.edges = RowTable(node_width), RowTable(edge_width)
-        self._ports: list[float] = []
+        self._rows = [self.nodes.rows(), self.edges.rows()]
+        self._rough: list[int] = []
 
-    @property
-    def ports(self) -> list[float]:
-        """Input of the consumer for each kind of edge, on some ascending scale."""
-        if len(self._ports) != len(self.edges):
-            self._ports = self.edges.rows()[:, INPUT].tolist()
-        return self._ports
+    def node_rows(self) -> NDArray[np.float32]:
+        """Return the rows of nodes (R, F) by label."""
+        if len(self._rows[0]) != len(self.nodes):
+            self._rows[0] = self.nodes.rows()
+        return self._rows[0]
+
+    def time_percent(self, labels: Sequence[int]) -> float:
+        """Return the run time of nodes in % of the start graph's, as their features say it."""
+        return 100 * float(self.node_rows()[list(labels), TIME_SHARE].astype(np.float64).sum())
+
+    def rough(self, label: int) -> int:
+        """Return a number for what a node is without its sizes."""
+        if label >= len(self._rough):
+            self._rough = [hash(tuple(row)) for row in self.node_rows()[:, ROUGH].astype(float).tolist()]
+        return self._rough[label]
+
+    def edge_rows(self) -> NDArray[np.float32]:
+        """Return the rows of what edges carry (R, G)."""
+        if len(self._rows[1]) != len(self.edges):
+            self._rows[1] = self.edges.rows()
+        return self._rows[1]
 
     def label(self, rows: NDArray[np.float32]) -> list[int]:
         """Return the labels of nodes (R, F): the number of consumers counts for nothing, for uses say it."""
@@ -112,8 +136,11 @@ class Kinds:
         return self.nodes.number(rows).tolist()
 
     def edge(self, rows: NDArray[np.float32]) -> list[int]:
-        """Return the kinds of edges (Q, G)."""
-        return self.edges.number(rows).tolist()
+        """Return the kinds of edges (Q, G): `PORTS` times what they carry, and the input of the consumer."""
+        rows = rows.copy()
+        ports = np.rint(2 ** (8 * rows[:, INPUT].astype(np.float64)) - 1).astype(np.int64).clip(max=PORTS - 1)
+        rows[:, INPUT] = 0
+        return (PORTS * self.edges.number(rows) + ports).tolist()
 
 
 def anchor_of(spot: Spot) -> int:
