@@ -29,6 +29,8 @@ INSTANCES = 6
 """Instances that T1 proves a rule on."""
 FEW = 2
 """Instances that are sampled first."""
+TRIES = 50
+"""How often each of these is drawn on average: conditions that allow so few instances are no use."""
 CERTIFIED = 24
 """Instances of a certificate's tests."""
 ROUNDS_ONCE = frozenset(
@@ -212,7 +214,7 @@ def parsed(line: str) -> Rule | None:
 def is_sampled(rule: Rule) -> bool:
     """Whether instances are found easily; where they aren't, conditions contradict each other or what is matched."""
     try:
-        return bool(list(sample_instances(rule, FEW, 0)))
+        return bool(list(sample_instances(rule, FEW, 0, tries=TRIES)))
     except TasoError:
         return False
 
@@ -220,7 +222,7 @@ def is_sampled(rule: Rule) -> bool:
 def survives(rule: Rule) -> bool:
     """Whether a rule passes T3 on the instances on which it is certified."""
     try:
-        return not isinstance(check_rule(rule, instances=CERTIFIED), Counterexample)
+        return not isinstance(check_rule(rule, instances=CERTIFIED, draws=1), Counterexample)
     except TasoError:
         return False
 
