@@ -55,6 +55,12 @@ def test_size_one_and_broadcasting_occur() -> None:
     assert any(1 in x for x, _ in pairs)
 
 
+@pytest.mark.parametrize("bounds", ["starts=s, ends=[2]", "starts=[0], ends=e", "starts=s, ends=e"])
+def test_a_tensor_has_the_axis_that_a_slice_names(bounds: str) -> None:
+    found = sample(f"f: Slice(x, {bounds}, axes=[2], steps=[1]) => Slice(x, {bounds}, axes=[2], steps=[1])")
+    assert {len(i.tensors["x"].shape) for i in found} <= {3, 4, 5, 6}
+
+
 def test_what_a_condition_defines_is_taken_from_there() -> None:
     found = sample("f: MatMul(x, w) => MatMul(x, w) if shape(w) == [dim(x, -1), 4] and rank(x) == 3")
     assert {i.tensors["w"].shape[1] for i in found} == {4}
