@@ -76,6 +76,5 @@ def test_it_learns_what_becomes_of_candidates(real: gym.Env, dataset: Dataset) -
     model, epochs = TokenWorldModel(real.observation_space, real.action_space, SMALL), []
     fit(model, dataset, FitSettings(encoder_epochs=12, encoder_batch=16, learning_rate=1e-2), epochs.append)
     first, last = epochs[0].losses, epochs[-1].losses
-    assert (
-        last["stays"] < 0.6 * first["stays"] and last["dreamt"] < 0.6 * first["dreamt"]
-    )  # 0.25 to 0.38, 0.34 to 0.43 by seed
+    # by seed it is 0.25 to 0.38 and 0.34 to 0.43
+    assert last["stays"] < 0.6 * first["stays"] and last["dreamt"] < 0.6 * first["dreamt"]
