@@ -29,59 +29,93 @@ GROWTH = 4
 
 
 class Deriver:
-    """Derives equalities from rules that are added as they are found."""
+    """Derives equalities from rules that are added as they are found.
+
+    Rules are compiled once, into one e-graph; each has a number, and is used where the fact ``(On number)`` holds. A
+    decision is made on top of that and undone.
+    """
 
     def __init__(self, rules: Iterable[Equality] = ()) -> None:
         self.names = Names()
-        self.rewrites: dict[str, None] = {}
+        self.rewrites: dict[str, int] = {}
+        self._graph = EGraph()
+        self._run("(datatype T (V String) (InverseSub T) (InverseDiv T))\n(relation On (i64))")
+        self._known: set[str] = set()
         self.add(rules)
 
     def add(self, rules: Iterable[Equality]) -> None:
         """Let rules take part."""
-        self.rewrites |= dict.fromkeys(line for rule in rules for line in self.names.rewrites(rule))
+        for rule in rules:
+            self.lines(rule)
 
-    def derives(self, targets: Sequence[Equality], iterations: int = ITERATIONS) -> list[bool]:
-        """Return which equalities follow from the rules within some iterations of equality saturation."""
+    def lines(self, rule: Equality) -> list[str]:
+        """Return the rewrites of a rule, which take part."""
+        found = self.names.rewrites(rule)
+        for line in found:
+            self.rewrites.setdefault(line, len(self.rewrites))
+        return found
+
+    def derives(
+        self, targets: Sequence[Equality], iterations: int = ITERATIONS, lines: Iterable[str] | None = None
+    ) -> list[bool]:
+        """Return which equalities follow within some iterations of equality saturation.
+
+        Args:
+            targets: the equalities.
+            iterations: most iterations.
+            lines: the rewrites that are used; all by default.
+        """
         result: list[bool] = []
+        used = self.rewrites.values() if lines is None else [self.rewrites[line] for line in lines]
         for begin in range(0, len(targets), BATCH):
-            result += self._decide(targets[begin : begin + BATCH], iterations)
+            result += self._decide(targets[begin : begin + BATCH], iterations, used)
         return result
 
-    def _decide(self, targets: Sequence[Equality], iterations: int) -> list[bool]:
+    def _decide(self, targets: Sequence[Equality], iterations: int, used: Iterable[int]) -> list[bool]:
         """Decide in one e-graph; what exceeds `NODES` counts as not derived."""
-        names = self.names
-        pairs = [names.ground(e, number) for number, e in enumerate(targets)]
+        pairs = [self.names.ground(e, number) for number, e in enumerate(targets)]
         known = [a == b for a, b in pairs]
         if all(known) or not self.rewrites:
             return known
-        lets = [f"(let $l{i} {a})\n(let $r{i} {b})" for i, (a, b) in enumerate(pairs)]
-        known_of_all = [*names.commutations(), *names.cancellations()]
-        program = "\n".join([names.datatype(), *sorted(self.rewrites), *known_of_all, *lets])
-        graph = EGraph()
-        graph.run_program(*graph.parse_program(program))
+        self._compile()
+        facts = " ".join(f"(On {number})" for number in used)
+        lets = "\n".join(f"(let $l{i} {a})\n(let $r{i} {b})" for i, (a, b) in enumerate(pairs))
+        self._run(f"(push)\n{facts}\n{lets}")
         most, before = NODES + NODES_EACH * len(targets), 1
         for _ in range(iterations):
-            *_, sizes = graph.run_program(*graph.parse_program("(run 1)\n(print-size)"))
+            *_, sizes = self._run("(run 1)\n(print-size)")
             assert isinstance(sizes, PrintAllFunctionsSize)
-            known = [done or _holds(graph, f"(check (= $l{i} $r{i}))") for i, done in enumerate(known)]
-            size = sum(size for _, size in sizes.sizes)
+            known = [done or self._holds(f"(check (= $l{i} $r{i}))") for i, done in enumerate(known)]
+            size = sum(size for name, size in sizes.sizes if name != "On")
             if all(known) or size > most or size * size > GROWTH * most * before:
                 break
             before = size
+        self._run("(pop)")
         return known
+
+    def _compile(self) -> None:
+        """Bring the e-graph up to date with the names and rewrites so far."""
+        rules = [*self.names.commutations(), *self.names.cancellations()]
+        rules += [f"{line[:-1]} :when ((On {number})))" for line, number in self.rewrites.items()]
+        new = [line for line in (*self.names.constructors(), *rules) if line not in self._known]
+        self._known.update(new)
+        if new:
+            self._run("\n".join(new))
+
+    def _run(self, program: str) -> Sequence[object]:
+        return self._graph.run_program(*self._graph.parse_program(program))
+
+    def _holds(self, check: str) -> bool:
+        try:
+            self._run(check)
+        except EggSmolError:
+            return False
+        return True
 
 
 def derivable(targets: Sequence[Equality], rules: Iterable[Equality], iterations: int = ITERATIONS) -> list[bool]:
     """Return which equalities follow from rules within some iterations of equality saturation."""
     return Deriver(rules).derives(targets, iterations)
-
-
-def _holds(graph: EGraph, check: str) -> bool:
-    try:
-        graph.run_program(*graph.parse_program(check))
-    except EggSmolError:
-        return False
-    return True
 
 
 class Names:
@@ -143,14 +177,12 @@ class Names:
         names = ((op, self._names.get((op, "", 0, ("=", "=")))) for op in INVERTING)
         return [f"(rewrite ({name} ({name} a b) a) (Inverse{op} b))" for op, name in names if name]
 
-    def datatype(self) -> str:
-        """Return the declaration of all constructors used so far."""
-        rows = [
-            f"({name} {'T ' * (len(operands) + attrs.count('='))})"
+    def constructors(self) -> list[str]:
+        """Return the declarations of all constructors used so far."""
+        return [
+            f"(constructor {name} ({' '.join(['T'] * (len(operands) + attrs.count('=')))}) T)"
             for (_, attrs, _, operands), name in self._names.items()
         ]
-        rows += [f"(Inverse{op} T)" for op in INVERTING]
-        return f"(datatype T (V String) {' '.join(rows)})"
 
 
 def _pattern(type_: TensorType | None) -> str:

@@ -54,7 +54,7 @@ class _Local:
         for key, instances in self.found.items():
             self.uses[key] = self.uses.get(key, set()) | set(map(encode, instances))
         texts = sorted(set[str]().union(*self.uses.values()))
-        self.rewrites = {text: self.deriver.names.rewrites(decode(text)) for text in texts}
+        self.rewrites = {text: self.deriver.lines(decode(text)) for text in texts}
 
     def derives(self, key: str, others: Sequence[str]) -> bool:
         """Whether other statements derive what a statement of the fragment says in it."""
@@ -62,6 +62,6 @@ class _Local:
         left = [e for e in self.found.get(key, ()) if encode(e) not in said and encode(e.flipped()) not in said]
         if not left:
             return True
-        self.deriver.rewrites = dict.fromkeys(line for text in sorted(said) for line in self.rewrites[text])
+        lines = dict.fromkeys(line for text in sorted(said) for line in self.rewrites[text])
         # Together they may be too many for one saturation
-        return all(all(self.deriver.derives([equality])) for equality in left)
+        return all(all(self.deriver.derives([equality], lines=lines)) for equality in left)
