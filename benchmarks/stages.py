@@ -26,6 +26,7 @@ from rich.table import Table
 from support.cells import cell
 
 from taso_agents.data.collect import empty_dataset
+from taso_agents.dreams.controller import dream, load_policy
 from taso_agents.dreams.env import DreamSettings, DreamVectorEnv, play_dreams
 from taso_agents.dreams.gap_report import spearman
 from taso_agents.dreams.latent import LatentObservation
@@ -33,7 +34,7 @@ from taso_agents.dreams.plots import write
 from taso_agents.dreams.run import DreamRun
 from taso_agents.dreams.settings import DreamTrainSettings
 from taso_agents.dreams.starts import Starts, starts_of
-from taso_agents.dreams.train import build_model, dream, gather, load_policy
+from taso_agents.dreams.train import build_model, gather
 from taso_agents.environment.real_env import make_env
 from taso_agents.stats import Estimate, iqm_estimate
 from taso_agents.training.evaluate import play_policy

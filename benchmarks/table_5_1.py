@@ -28,6 +28,7 @@ from support.published import fitted_as_published, published_run
 
 from taso_agents.cli import of_kind
 from taso_agents.data.collect import empty_dataset
+from taso_agents.dreams.controller import dream as train_controller
 from taso_agents.dreams.env import DreamSettings, DreamVectorEnv, play_dreams
 from taso_agents.dreams.latent import LatentObservation
 from taso_agents.dreams.plots import without_losses, write
@@ -35,7 +36,6 @@ from taso_agents.dreams.run import DreamRun
 from taso_agents.dreams.settings import DreamTrainSettings
 from taso_agents.dreams.starts import Starts, starts_of
 from taso_agents.dreams.train import build_model, gather
-from taso_agents.dreams.train import dream as train_controller
 from taso_agents.environment.real_env import describe, make_env
 from taso_agents.stats import iqm_estimate
 from taso_agents.training.evaluate import play_policy

@@ -28,11 +28,12 @@ from support.cells import cell
 
 from taso_agents.cli import of_kind
 from taso_agents.data.collect import empty_dataset
+from taso_agents.dreams.controller import dream
 from taso_agents.dreams.plots import write
 from taso_agents.dreams.run import DreamRun
 from taso_agents.dreams.settings import DreamTrainSettings
 from taso_agents.dreams.starts import starts_of
-from taso_agents.dreams.train import build_model, dream, gather
+from taso_agents.dreams.train import build_model, gather
 from taso_agents.environment.real_env import make_env
 from taso_agents.stats import iqm_estimate
 from taso_agents.training.run_callback import Point

@@ -101,3 +101,10 @@ class Resumable(ABC):
             self.take_up(data)
         except (KeyError, TypeError, ValueError, RuntimeError) as error:
             raise CheckpointError(f"{path}: the run doesn't fit this version or its settings: {error}") from error
+
+    def go_on(self, file: str | Path | None, taso: Mapping[str, Any]) -> Path | None:
+        """Return where the run is to be written to, if anywhere; if that is there, go on from it as `restore` does."""
+        path = Path(file) if file else None
+        if path and path.exists():
+            self.restore(path, taso)
+        return path

@@ -103,8 +103,8 @@ def horizons(
     lengths = batch.valid.sum(1)
     found: list[Horizon] = []
     for k in (*steps, 0):
-        first = starts.step == 0
-        left = lengths[starts.episode] - starts.step
+        first = starts.state.step == 0
+        left = lengths[starts.episode] - starts.state.step
         chosen = starts.take(((left >= k) if k else first).nonzero()[:, 0])
         found.append(_dream_along(model, batch, chosen, k, temperature, generator))
     return found
@@ -114,20 +114,21 @@ def _dream_along(
     model: WorldModel, batch: Sequences, starts: Moments, k: int, temperature: float, generator: torch.Generator
 ) -> Horizon:
     """Dream k steps, or all that are left if k is 0, with the actions that were really taken."""
-    length = batch.valid.sum(1)[starts.episode] - starts.step
+    begins = starts.state.step
+    length = batch.valid.sum(1)[starts.episode] - begins
     length = length.clamp(max=k) if k else length
     dreamt, real = torch.zeros(len(length)), torch.zeros(len(length))
-    latent, counts, hidden, cell = (part.clone() for part in starts[2:])
+    latent, counts, hidden, cell = (part.clone() for part in starts.state[:4])
     for i in range(int(length.max()) if len(length) else 0):
         rows = (length > i).nonzero()[:, 0]
-        episode, t = starts.episode[rows], starts.step[rows] + i
+        episode, t = starts.episode[rows], begins[rows] + i
         actions = torch.stack([batch.xfer[episode, t], batch.location[episode, t]], 1)
         memory = hidden[rows], cell[rows]
         step = imagine(model, latent[rows], counts[rows], memory, actions, temperature, generator)
         latent[rows], counts[rows], (hidden[rows], cell[rows]) = step.latent, step.counts, step.memory
         dreamt[rows] += step.reward
         real[rows] += batch.reward[episode, t]
-    truth = batch.counts[starts.episode, starts.step + length]
+    truth = batch.counts[starts.episode, begins + length]
     return _compare(k or float(length.float().mean()), dreamt, real, counts, truth)
 
 

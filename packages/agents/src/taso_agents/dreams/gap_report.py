@@ -65,9 +65,9 @@ def ranking(model: WorldModel, dataset: Dataset, states: int = 48, seed: int = 0
     found = everywhere(model, batch, latents)
     rng = np.random.default_rng(seed)
     rows: list[tuple[float, float, float]] = []
-    for row in rng.permutation(len(found.step))[:states]:
-        state = found.take(torch.tensor([int(row)]))
-        graph = dataset.store.graphs[int(batch.graph[state.episode[0], state.step[0]])]
+    for row in rng.permutation(len(found.episode))[:states]:
+        episode, state = found.take(torch.tensor([int(row)]))
+        graph = dataset.store.graphs[int(batch.graph[episode[0], state.step[0]])]
         actions = torch.from_numpy(graph.candidates[:, :2].astype(np.int64))
         size = len(actions)
         memory = state.hidden.expand(size, -1).contiguous(), state.cell.expand(size, -1).contiguous()

@@ -34,18 +34,19 @@ class Starts(NamedTuple):
 
 
 class Moments(NamedTuple):
-    """States of real episodes: the episode, its step, and what the model knows there."""
+    """States of real episodes.
+
+    Attributes:
+        episode: (S,) its number.
+        state: what the model knows there.
+    """
 
     episode: Tensor
-    step: Tensor
-    latent: Tensor
-    counts: Tensor
-    hidden: Tensor
-    cell: Tensor
+    state: Starts
 
     def take(self, rows: Tensor) -> Moments:
         """Return these rows."""
-        return Moments(*(part[rows] for part in self))
+        return Moments(self.episode[rows], self.state.take(rows))
 
 
 def everywhere(model: WorldModel, batch: Sequences, latents: Tensor, steps: int | None = None) -> Moments:
@@ -58,12 +59,13 @@ def everywhere(model: WorldModel, batch: Sequences, latents: Tensor, steps: int 
     kept: list[Moments] = []
     for t in range(T if steps is None else steps):
         latent, counts = latents[batch.graph[:, t]], batch.counts[:, t]
-        state = Moments(torch.arange(B), torch.full((B,), t), latent, counts, memory[0], memory[1])
-        kept.append(state.take(batch.valid[:, t].nonzero()[:, 0]))
+        state = Starts(latent, counts, memory[0], memory[1], torch.full((B,), t))
+        kept.append(Moments(torch.arange(B), state).take(batch.valid[:, t].nonzero()[:, 0]))
         with torch.no_grad():
             action = batch.xfer[:, t : t + 1], batch.location[:, t : t + 1]
             _, _, memory = model(latent[:, None], counts[:, None], *action, memory)
-    return Moments(*(torch.cat(parts) for parts in zip(*kept, strict=True)))
+    episodes, states = zip(*kept, strict=True)
+    return Moments(torch.cat(episodes), Starts(*(torch.cat(parts) for parts in zip(*states, strict=True))))
 
 
 def starts_of(model: WorldModel, dataset: Dataset, latents: Tensor | None, *, anywhere: bool) -> Starts:
@@ -75,8 +77,7 @@ def starts_of(model: WorldModel, dataset: Dataset, latents: Tensor | None, *, an
     if latents is None:
         latents = encode_all(model, dataset) if anywhere else latents_of_first(model, dataset)
     batch = pad_episodes(dataset.episodes, model.xfers)
-    found = everywhere(model, batch, latents, None if anywhere else 1)
-    return Starts(found.latent, found.counts, found.hidden, found.cell, found.step)
+    return everywhere(model, batch, latents, None if anywhere else 1).state
 
 
 def latents_of_first(model: WorldModel, dataset: Dataset) -> Tensor:

@@ -11,14 +11,13 @@ import gymnasium as gym
 import numpy as np
 import torch
 from sb3_contrib import MaskablePPO
-from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.utils import set_random_seed
 
 from taso_agents import world_models
 from taso_agents.data.collect import collect, empty_dataset, greedy_actor, play_record, random_actor, replaying
 from taso_agents.data.episodes import Dataset
 from taso_agents.dreams.actors import controller_actor
-from taso_agents.dreams.env import DreamSettings, DreamVectorEnv
+from taso_agents.dreams.controller import dream, load_policy
 from taso_agents.dreams.gap import horizons
 from taso_agents.dreams.latent import LatentObservation
 from taso_agents.dreams.run import DreamRun, Round
@@ -26,14 +25,11 @@ from taso_agents.dreams.settings import DreamTrainSettings
 from taso_agents.dreams.starts import Starts, starts_of
 from taso_agents.environment.real_env import make_env, opened, play, sizes_of, state_of
 from taso_agents.policies.latent_policy import LatentPolicy
-from taso_agents.policies.scaled import ScaledRewards
-from taso_agents.policies.token_policy import TokenPolicy
 from taso_agents.training.evaluate import Episode, play_policy
 from taso_agents.world_models.fit import Fitted, fit
 from taso_agents.world_models.mdn_rnn import WorldModel
 from taso_gym.errors import OptionError
 from taso_gym.rules.state import RewriteState
-from taso_gym.vector import to_sb3
 
 
 @dataclass
@@ -105,9 +101,7 @@ def train_in_dream(
     env, taso = opened(network, asdict(settings), arguments)
     model = build_model(env, settings)
     run = DreamRun(model, empty_dataset(env))
-    path = Path(run_file) if run_file else None
-    if path and path.exists():
-        run.restore(path, taso)
+    path = run.go_on(run_file, taso)
     for number in range(len(run.rounds), settings.rounds):
         set_random_seed(settings.seed + 1000 * number)
         name = f"round {number + 1} of {settings.rounds}"
@@ -128,9 +122,7 @@ def train_in_dream(
             on_round(run.rounds[-1])
     assert run.best is not None and run.policy is not None
     first = starts_of(model, run.dataset, None, anywhere=False)
-    controller = make_controller(run, DreamVectorEnv(model, first, settings.dreams), settings)
-    assert isinstance(controller.policy, LatentPolicy)
-    return DreamResult(model, controller.policy, run.dataset, first, run, run.best, taso)
+    return DreamResult(model, load_policy(run, settings), run.dataset, first, run, run.best, taso)
 
 
 def build_model(env: gym.Env, settings: DreamTrainSettings) -> WorldModel:
@@ -158,74 +150,6 @@ def gather(env: gym.Env, run: DreamRun, settings: DreamTrainSettings, number: in
         actors += [controller_actor(load_policy(run, settings), run.model)] * 2
     for actor in actors:
         collect(env, actor, settings.steps // len(actors), rng, run.dataset)
-
-
-class _Returns(BaseCallback):
-    """Notes the mean return of dreams after every rollout."""
-
-    def __init__(self, venv: ScaledRewards, run: DreamRun, stage: Callable[[str], None]) -> None:
-        super().__init__()
-        self.venv, self.run, self.stage = venv, run, stage
-
-    def _on_step(self) -> bool:
-        return True
-
-    def _on_rollout_end(self) -> None:
-        self.run.returns.append((len(self.run.rounds), self.num_timesteps, self.venv.mean_return()))
-        self.stage(f"dreaming, step {self.num_timesteps} of {self.model._total_timesteps}")
-
-
-def make_controller(run: DreamRun, dreams: DreamVectorEnv, settings: DreamTrainSettings) -> MaskablePPO:
-    """Set up PPO in dreams, with the controller of the last round if there is one."""
-    venv = ScaledRewards(to_sb3(dreams), settings.reward_scale)
-    policy, arguments = world_models.policy(run.model.kind), run.model.policy_arguments()
-    if issubclass(policy, TokenPolicy):
-        arguments["greed"] = settings.greed
-    controller = MaskablePPO(
-        policy,
-        venv,
-        learning_rate=settings.learning_rate,
-        n_steps=settings.rollout,
-        batch_size=settings.minibatch,
-        n_epochs=settings.epochs,
-        gamma=settings.gamma,
-        gae_lambda=settings.gae_lambda,
-        ent_coef=settings.entropy,
-        target_kl=0.05,
-        policy_kwargs=arguments,
-        seed=settings.seed + len(run.rounds),
-        device="cpu",
-    )
-    if run.policy is not None:
-        controller.policy.load_state_dict(run.policy["weights"])
-        controller.policy.optimizer.load_state_dict(run.policy["optimizer"])
-    return controller
-
-
-def load_policy(run: DreamRun, settings: DreamTrainSettings) -> Any:
-    """Return the controller of the last round."""
-    starts = starts_of(run.model, run.dataset, None, anywhere=False)
-    return make_controller(run, DreamVectorEnv(run.model, starts, 1), settings).policy
-
-
-def dream(
-    run: DreamRun, starts: Starts, settings: DreamTrainSettings, max_steps: int, stage: Callable[[str], None]
-) -> MaskablePPO:
-    """Train the controller in the dream."""
-    how = DreamSettings(settings.temperature, max_steps, settings.branch)
-    controller = make_controller(run, DreamVectorEnv(run.model, starts, settings.dreams, how), settings)
-    venv = controller.get_env()
-    assert isinstance(venv, ScaledRewards)
-    controller.learn(
-        settings.dream_steps,
-        _Returns(venv, run, stage),
-        reset_num_timesteps=True,
-        use_masking=False,
-        log_interval=10**9,
-    )
-    policy = controller.policy
-    run.policy = {"weights": policy.state_dict(), "optimizer": policy.optimizer.state_dict()}
-    return controller
 
 
 def judge(env: gym.Env, run: DreamRun, controller: MaskablePPO, settings: DreamTrainSettings) -> None:

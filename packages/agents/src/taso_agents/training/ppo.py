@@ -98,12 +98,10 @@ def train(
     def evaluate() -> Episode:
         return play_policy(policy, env)
 
-    path = Path(run_file) if run_file else None
     duties = Duties(imitate, evaluate, on_step or _ignore, on_point or _ignore)
-    callback = RunCallback(venv, duties, taso, path)
+    callback = RunCallback(venv, duties, taso)
     callback.init_callback(algorithm)
-    if path and path.exists():
-        callback.restore(path, taso)
+    callback.path = callback.go_on(run_file, taso)
     left = settings.steps - algorithm.num_timesteps
     with ending_on_interrupt(callback), torch_threads(settings.threads):
         algorithm.learn(left, callback, log_interval=NEVER, reset_num_timesteps=False, use_masking=False)

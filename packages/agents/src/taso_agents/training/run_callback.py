@@ -68,9 +68,9 @@ class RunCallback(Resumable, BaseCallback):
         venv: the environments of the run.
         duties: what to do.
         taso: what a file of the run belongs to.
-        path: file of the run, written after every update; None for none.
 
     Attributes:
+        path: file of the run, written after every update; None for none.
         curve: one point an update.
         best: best policy so far.
         interrupted: set it to end the run before its next step.
@@ -78,9 +78,10 @@ class RunCallback(Resumable, BaseCallback):
 
     file_kind: ClassVar[str] = "run"
 
-    def __init__(self, venv: RecordedVecEnv, duties: Duties, taso: Mapping[str, Any], path: Path | None = None) -> None:
+    def __init__(self, venv: RecordedVecEnv, duties: Duties, taso: Mapping[str, Any]) -> None:
         super().__init__()
-        self.venv, self.duties, self.taso, self.path = venv, duties, taso, path
+        self.venv, self.duties, self.taso = venv, duties, taso
+        self.path: Path | None = None
         self.curve: list[Point] = []
         self.best = BestPolicy()
         self.interrupted = False
