@@ -57,7 +57,7 @@ def generate(
             found = pipeline.finish(results, ops, most)
             _write(pipeline, found, output, ops, _command(max_shape, ops, fragments, operators, most), certificates)
     for stage, (wall, cpu) in pipeline.took.items():
-        console.print(f"{stage}: {f'{wall:.0f} s, ' if wall else ''}{cpu:.0f} s of CPU time", highlight=False)
+        console.print(f"{stage}: {f'{wall:.1f} s, ' if wall else ''}{cpu:.1f} s of CPU time", highlight=False)
     if shard:
         console.print(f"shard {shard}: {', '.join(f.name for f in mine)} in {folder.path}; `merge` joins the shards")
 

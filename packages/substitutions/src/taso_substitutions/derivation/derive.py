@@ -22,6 +22,8 @@ INVERTING = ("Sub", "Div")
 ITERATIONS = 7
 BATCH = 40
 """Equalities that are decided in one e-graph."""
+COMPILED = 50
+"""Lines that are compiled together: what egglog takes for it grows with their square."""
 NODES, NODES_EACH = 40_000, 4_000
 """E-nodes, and those for each equality more, after which saturation ends: a work counter, the same on every machine."""
 GROWTH = 4
@@ -99,8 +101,8 @@ class Deriver:
         rules += [f"{line[:-1]} :when ((On {number})))" for line, number in self.rewrites.items()]
         new = [line for line in (*self.names.constructors(), *rules) if line not in self._known]
         self._known.update(new)
-        if new:
-            self._run("\n".join(new))
+        for begin in range(0, len(new), COMPILED):
+            self._run("\n".join(new[begin : begin + COMPILED]))
 
     def _run(self, program: str) -> Sequence[object]:
         return self._graph.run_program(*self._graph.parse_program(program))

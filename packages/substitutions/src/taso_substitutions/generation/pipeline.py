@@ -17,6 +17,7 @@ from typing import Any, Protocol, TypeVar
 
 from taso_gym.atomic import write_text
 from taso_gym.rules.files import read_rules
+from taso_gym.rules.ruleset import rule_digest
 from taso_substitutions import __version__
 from taso_substitutions.enumeration.fragment import Fragment
 from taso_substitutions.equalities.encoding import decode, encode
@@ -35,7 +36,7 @@ from taso_substitutions.generation.stages import (
     stated_rules,
 )
 from taso_substitutions.generation.work import WorkFolder, digest_of
-from taso_substitutions.verify.certificates import certificates, sidecar_of
+from taso_substitutions.verify.certificates import Row, certificates, sidecar_of
 
 PROVED_AT_A_TIME = 50
 KEPT_AT_A_TIME = 100
@@ -102,6 +103,7 @@ class Pipeline:
     def __init__(self, engine: Engine, work: WorkFolder, progress: Progress) -> None:
         self.engine, self.work, self.progress = engine, work, progress
         self.took: dict[str, tuple[float, float]] = {}
+        self._certified: dict[str, Row] = {}
 
     def fragments(self, fragments: Sequence[Fragment], ops: int) -> list[FragmentResult]:
         """Run the stages that concern one fragment."""
@@ -189,13 +191,16 @@ class Pipeline:
         return [every[json.loads(row)] for row in self.work.lines("basis", key, make)]
 
     def certify(self, path: Path) -> None:
-        """Write the certificates of a rule file beside it."""
-        rules = [[rule] for rule in read_rules(path)]
+        """Write the certificates of a rule file beside it; a rule of a file before has its certificate."""
+        every = read_rules(path)
+        rules = [[rule] for rule in every if rule_digest(rule) not in self._certified]
         key = digest_of(__version__, path.read_text(encoding="utf-8"))
         name = f"certificates.{path.stem}"
         with self._timed("certify"):
             rows = chain.from_iterable(self._in_parts(f"certify {path.stem}", name, key, certificates, rules))
-        write_text(sidecar_of(path), "".join(f"{json.dumps(row)}\n" for row in rows))
+            self._certified |= {row["rule"]: row for row in rows}
+        shown = [{**self._certified[rule_digest(rule)], "name": rule.name} for rule in every]
+        write_text(sidecar_of(path), "".join(f"{json.dumps(row)}\n" for row in shown))
 
     def _in_parts(
         self, title: str, name: str, key: str, function: Callable[[Item], Any], items: Sequence[Item]
