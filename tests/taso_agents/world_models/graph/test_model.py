@@ -81,3 +81,16 @@ def test_a_loaded_model_dreams_from_the_start_at_once(model: GraphWorldModel, re
     for place in range(6):
         dreamt, again = (m.graphs.state(m.graphs.following(start, place)) for m in (model, loaded))
         assert dreamt.candidates == again.candidates
+
+
+@pytest.mark.parametrize("see_costs", [True, False])
+def test_where_costs_are_measured_what_is_unknown_is_hoped_for(real: gym.Env, see_costs: bool) -> None:
+    settings = GraphSettings(tokens=96, see_costs=see_costs, hope=0.25)
+    model = GraphWorldModel(real.observation_space, real.action_space, settings)
+    again = GraphWorldModel(real.observation_space, real.action_space, settings)
+    again.load_state_dict(model.state_dict())
+    fresh = collected(real, (random_actor(0.0), 6))
+    for ignorant in (model, again):
+        number = int(ignorant.numbers_of(encode_all(ignorant, fresh))[0])
+        rewards = {c.reward for c in ignorant.graphs.state(number).candidates}
+        assert rewards == {0.0 if see_costs else 0.25}

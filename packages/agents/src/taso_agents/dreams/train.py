@@ -146,10 +146,13 @@ def gather(env: gym.Env, run: DreamRun, settings: DreamTrainSettings, number: in
     """Collect the real episodes of a round."""
     rng = np.random.default_rng([settings.seed, number])
     actors = [random_actor(0.0)] + ([greedy_actor(settings.epsilon)] if settings.see_costs else [])
-    if run.policy is not None:
-        actors += [controller_actor(load_policy(run, settings), run.model)] * 2
-    for actor in actors:
-        collect(env, actor, settings.steps // len(actors), rng, run.dataset)
+    if run.policy is None:
+        shares = [settings.steps // len(actors)] * len(actors)
+    else:
+        shares = [settings.steps // (len(actors) + 2)] * len(actors) + [2 * settings.steps // (len(actors) + 2)]
+        actors.append(controller_actor(load_policy(run, settings), run.model))
+    for actor, steps in zip(actors, shares, strict=True):
+        collect(env, actor, steps, rng, run.dataset)
 
 
 def judge(env: gym.Env, run: DreamRun, controller: MaskablePPO, settings: DreamTrainSettings) -> None:

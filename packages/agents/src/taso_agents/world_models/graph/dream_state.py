@@ -170,4 +170,5 @@ class Imagination:
         if addresses is not None:
             cell = self.lessons.rewards_at(nodes, spot, addresses)
         code = nodes[anchor].codes[1] if anchor >= 0 else 0
-        return DreamCandidate(*spot, anchor, code, addresses, choose(cell, temperature, rng) if cell else 0.0)
+        reward = choose(cell, temperature, rng) if cell else self.lessons.hope
+        return DreamCandidate(*spot, anchor, code, addresses, reward)

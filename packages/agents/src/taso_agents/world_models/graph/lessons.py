@@ -43,6 +43,7 @@ class Lessons:
         rewrites: examples of what they do, for matches whose nodes were never seen.
         places: of each rule where it ever matched, by what the first node is without its sizes.
         rules_at: which rules ever matched at a node, by its code of radius 0.
+        hope: what a rewrite is thought to save in % of which nothing is known.
         unplaced: matches that were left out since their nodes are too far apart, or constants all.
     """
 
@@ -55,6 +56,7 @@ class Lessons:
         self.places: dict[int, dict[int, set[Place]]] = {}
         self.rules_at: dict[int, set[int]] = {}
         self.found: dict[tuple[int, ...], dict[tuple[tuple[int, tuple[Place, ...]], ...], int]] = {}
+        self.hope = 0.0
         self.unplaced = 0
         self._store: tuple[int, ...] = ()
         self._tables: tuple[list[int], list[int]] = ([], [])

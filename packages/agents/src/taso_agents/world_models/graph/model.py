@@ -23,7 +23,7 @@ from taso_agents.world_models.base import Memory, Memoryless
 from taso_agents.world_models.graph.lesson_file import read_lessons, write_lessons
 from taso_agents.world_models.graph.lessons import Lessons
 from taso_agents.world_models.graph.memory import NUMBER_SCALE, GraphMemory
-from taso_agents.world_models.graph.seen_graph import Kinds
+from taso_agents.world_models.graph.seen_graph import Kinds, SeenGraph
 from taso_agents.world_models.token_rewards import check_rewards
 
 POLICY_WIDTH = 32
@@ -39,11 +39,14 @@ class GraphSettings:
             start graph's.
         width: numbers D that stand for the surroundings of a candidate, drawn by chance for each kind of them.
         see_costs: learn what every candidate would save, which the data say; False: of the steps taken only.
+        hope: what a rewrite is thought to save in % of which nothing is known, if only taken steps teach rewards: it is
+            tried, then (R-max, Brafman and Tennenholtz 2002).
     """
 
     tokens: int = 0
     width: int = 8
     see_costs: bool = True
+    hope: float = 0.5
 
     @property
     def latent(self) -> int:
@@ -95,8 +98,8 @@ class GraphWorldModel(Memoryless):
         super().__init__(action_space, settings or GraphSettings(tokens=640))
         assert self.settings.tokens > 0
         widths = [box(observation_space, key).shape[1] for key in ("nodes", "edge_features")]
-        self.graphs = GraphMemory(Lessons(Kinds(*widths)), self.settings.width)
         self.learned = 0
+        self._take_up(Lessons(Kinds(*widths)), None)
 
     def prepare(self, dataset: Dataset) -> None:
         """Learn from the episodes that are new.
@@ -197,6 +200,10 @@ class GraphWorldModel(Memoryless):
     def set_extra_state(self, state: Tensor) -> None:
         """Take up what `get_extra_state` returned."""
         lessons, self.learned, start = read_lessons(state, self.graphs.lessons.kinds)
+        self._take_up(lessons, start)
+
+    def _take_up(self, lessons: Lessons, start: SeenGraph | None) -> None:
+        lessons.hope = 0.0 if self.settings.see_costs else self.settings.hope
         self.graphs = GraphMemory(lessons, self.settings.width, start)
 
     def _chosen(self, numbers: Tensor, xfer: Tensor, location: Tensor) -> tuple[Tensor, Tensor]:
