@@ -91,3 +91,17 @@ def test_a_minimum_leaves_out_what_others_say() -> None:
     kept = minimal({r.fragment.name: r.statements for r in results}, uses, lambda *_: None)
     assert 0 < len(kept) < len(every)
     assert set(kept) <= set(every)
+
+
+def test_rules_of_more_operators_than_the_fragment_has_are_derived_by_saturation() -> None:
+    search = Search(sized("scalar"), 2)
+    search.run()
+    ranks = "rank(x) == 2 and rank(y) == 2 and rank(z) == 2"
+    deep, open_, other = parse_rules(
+        f"d: Relu(MatMul(MatMul(x, y), Relu(z))) => Relu(MatMul(x, MatMul(y, Relu(z)))) if {ranks}\n"
+        f"o: Relu(Relu(Relu(MatMul(x, y)))) => Relu(MatMul(x, y)) if rank(x) == 2 and rank(y) == 2\n"
+        f"c: Relu(Add(x, x)) => Relu(Mul(x, 2))"
+    )
+    assert search.covers(deep) is True
+    assert search.covers(open_) is False
+    assert search.covers(other) is None

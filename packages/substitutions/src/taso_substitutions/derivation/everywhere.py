@@ -10,8 +10,9 @@ from taso_gym.rules.functions import Operand
 from taso_gym.rules.rule import Constant, Root, Rule, Term
 from taso_gym.rules.ruleset import operators_of
 from taso_gym.tensor import TensorType
+from taso_substitutions.enumeration.fragment import Fragment
 from taso_substitutions.equalities.statement import POINTWISE
-from taso_substitutions.equalities.terms import Equality, call_of, canonical, type_of, variables
+from taso_substitutions.equalities.terms import Equality, call_of, canonical, literal, subterms, type_of, variables
 
 OPSET = 20
 
@@ -43,6 +44,22 @@ def typed(rule: Rule, types: Sequence[TensorType]) -> Iterator[Equality]:
         binding = Binding({name: Operand(type_) for name, type_ in named.items()}, {}, OPSET)
         if all(holds(condition, binding) for condition in rule.conditions):
             yield equality
+
+
+def is_of(equality: Equality, fragment: Fragment) -> bool:
+    """Whether every operator of an equality is one of a fragment, on operands that it takes there."""
+    for call in (*subterms(equality.left), *subterms(equality.right)):
+        types = [type_of(arg, equality) for arg in call.args]
+        attrs = {name: literal(value) for name, value in call.attrs}
+        if not any(
+            i.key == call.op
+            and dict(i.attrs) == attrs
+            and len(types) == i.arity + len(i.extra)
+            and i.takes([t for t in i.parted(types)[0] if t])
+            for i in fragment.instances
+        ):
+            return False
+    return True
 
 
 def _has_constant(term: Root) -> bool:

@@ -20,7 +20,7 @@ from taso_gym.rules.unparse import unparse
 from taso_substitutions.derivation.closure import Closure, Edges
 from taso_substitutions.derivation.components import Web, joined
 from taso_substitutions.derivation.derive import BATCH, Deriver
-from taso_substitutions.derivation.everywhere import everywhere, typed
+from taso_substitutions.derivation.everywhere import everywhere, is_of, typed
 from taso_substitutions.enumeration.enumerate import enumerate_fragment
 from taso_substitutions.enumeration.fragment import Fragment
 from taso_substitutions.equalities.candidates import Classes, Terms, candidates, size_attributes
@@ -233,15 +233,17 @@ class Search:
     def covers(self, rule: Rule) -> bool | None:
         """Whether what has been found derives a rule wherever it applies to graphs of the fragment.
 
-        Where it applies to none of them, it is derived by saturation for all types of the inputs that it takes. None
-        where it takes none: it has constants, operators, sizes or attributes that the fragment hasn't.
+        Where it applies to none of them, it is derived by saturation for the types of inputs that it takes. None where
+        that doesn't say: it has constants, or operators, sizes or attributes that the fragment hasn't.
         """
         edges = self.closure.edges(rule).ends
         if len(edges):
             label = self.web.labels(self.web.ends, self.ops)
             return bool((label[edges[:, 0]] == label[edges[:, 1]]).all())
         said = list(typed(rule, self.types))
-        return all(all(self.deriver.derives([e])) for e in said) if said else None
+        own = [e for e in said if is_of(e, self.fragment)]
+        derived = bool(said) and all(all(self.deriver.derives([e])) for e in own or said)
+        return True if derived else False if own else None
 
 
 def is_rule(equality: Equality) -> bool:
