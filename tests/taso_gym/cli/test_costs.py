@@ -7,6 +7,10 @@ from command_line import run
 from network_runs import small
 
 from taso_gym import onnx_io
+from taso_gym.cli.costs import peaks
+from taso_gym.cost_model import Cost
+from taso_gym.errors import CostError
+from taso_gym.signature import Signature
 
 
 @pytest.fixture(scope="module")
@@ -21,6 +25,25 @@ def test_profile_names_the_operators_and_the_peak(model, tmp_path, capsys):
     out = capsys.readouterr().out
     assert "GFLOP/s" in out
     assert "Conv" in out
+
+
+class Measured:
+    """Costs of MatMul and of Add by size: what is as fast as what is measured around it takes no time."""
+
+    def __init__(self, matmul_ps: list[int], add_ps: list[int]) -> None:
+        self._times = {"MatMul": iter(matmul_ps), "Add": iter(add_ps)}
+
+    def node(self, sig: Signature) -> Cost:
+        return Cost(time_ps=next(self._times[sig.op.key]), flops=6, bytes_moved=4)
+
+
+def test_a_peak_is_that_of_what_takes_time():
+    assert peaks(Measured([0, 1000, 2000], [0, 0, 1000])) == (6, 4)
+
+
+def test_no_peak_where_nothing_takes_time():
+    with pytest.raises(CostError, match="expected MatMul and Add to take some time"):
+        peaks(Measured([0, 0, 0], [1, 1, 1]))
 
 
 def test_recorded_table_is_a_cost_model(model, tmp_path, capsys):

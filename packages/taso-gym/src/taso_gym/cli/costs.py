@@ -21,6 +21,7 @@ from taso_gym.cost.onnxruntime import OnnxRuntimeCost
 from taso_gym.cost.recorded import record as record_table
 from taso_gym.cost.variants import neighbourhood, random_variants
 from taso_gym.cost_model import Cost
+from taso_gym.errors import CostError
 from taso_gym.graph import Graph
 from taso_gym.ops import OPERATORS
 from taso_gym.rules.ruleset import RuleSet
@@ -113,14 +114,21 @@ def record(
 
 
 def peaks(model: OnnxRuntimeCost) -> tuple[float, float]:
-    """Return the most that the machine reaches: GFLOP/s in square MatMuls, GB/s in Adds, from cache or from memory."""
+    """Return the most that the machine reaches: GFLOP/s in square MatMuls, GB/s in Adds, from cache or from memory.
+
+    Raises:
+        CostError: none of them takes longer than what is measured around it.
+    """
     squares = [TensorType("float", (n, n)) for n in SQUARES]
     products = [model.node(signature(OPERATORS["", "MatMul"], {}, [t, t])) for t in squares]
     streams = [
         model.node(signature(OPERATORS["", "Add"], {}, [t, t])) for t in (TensorType("float", (n,)) for n in LONG)
     ]
-    gflops = max(1e3 * c.flops / c.time_ps for c in products)
-    return gflops, max(1e3 * c.bytes_moved / c.time_ps for c in streams)
+    gflops = [1e3 * c.flops / c.time_ps for c in products if c.time_ps]
+    gbs = [1e3 * c.bytes_moved / c.time_ps for c in streams if c.time_ps]
+    if not gflops or not gbs:
+        raise CostError("expected MatMul and Add to take some time, found none: is the machine busy? Try again")
+    return max(gflops), max(gbs)
 
 
 def _rows(graph: Graph, model: OnnxRuntimeCost) -> list[tuple[str, Cost]]:
