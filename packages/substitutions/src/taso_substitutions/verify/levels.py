@@ -107,11 +107,19 @@ def assess(rule: Rule, *, instances: int = 24, draws: int = 2, seed: int = 0) ->
     tested = check_rule(rule, instances=instances, draws=draws, seed=seed)
     if isinstance(tested, Counterexample):
         return simplest(tested)
-    samples = list(sample_instances(rule, instances, seed))
     try:
-        plain = _covered(prove, rule, samples)
+        return _evidence(rule, list(sample_instances(rule, instances, seed)), tested, draws)
     except RefutedError as error:
         return simplest(error.found)
+
+
+def _evidence(rule: Rule, samples: Sequence[Instance], tested: Passed, draws: int) -> Evidence | Counterexample:
+    """Return what the provers show of a rule that passed its tests.
+
+    Raises:
+        RefutedError: the sides have different types for a kind of instance.
+    """
+    plain = _covered(prove, rule, samples)
     general = plain is not None and not any(p.numbers for p in plain.proofs)
     least = _small_model(plain.proofs) if plain else 0
     small = _small(rule, samples, least, fewest=plain is not None and not general)

@@ -159,6 +159,11 @@ def _elements(instance: Instance) -> int:
     return sum(prod(d for d in t.shape or () if isinstance(d, int)) for _, t in instance.leaves())
 
 
+def type_fault(rule: Rule, instance: Instance) -> Counterexample | None:
+    """Return what is wrong with the types of the right side for an instance."""
+    return Trial(rule, instance, np.random.default_rng(0)).type_fault()
+
+
 class Trial:
     """One instance of a rule under test."""
 
