@@ -71,14 +71,19 @@ class Searcher(ABC):
         time_ps = self._beyond_noise(before, match, after.cost.time_ps - before.cost.time_ps)
         return time_ps + after.size.nodes - before.size.nodes
 
-    @staticmethod
-    def _beyond_noise(state: RewriteState, match: Match, change_ps: int) -> int:
+    def _beyond_noise(self, state: RewriteState, match: Match, change_ps: int) -> int:
         """Return a match's change of time, or 0 where it is a gain within the noise of measured costs."""
-        model, graph = state.cost_model, state.graph
+        model = state.cost_model
         if change_ps >= 0 or model is None or model.deterministic:
             return change_ps
-        matched = sum(model.node(graph.nodes[i].sig, model.context(graph, i)).time_ps for i in match.nodes)
-        return change_ps if -change_ps >= NOISE * matched else 0
+        return change_ps if -change_ps >= NOISE * self.matched_ps(state, match) else 0
+
+    @staticmethod
+    def matched_ps(state: RewriteState, match: Match) -> int:
+        """Return the time of the operators that a match replaces."""
+        model, graph = state.cost_model, state.graph
+        assert model is not None
+        return sum(model.node(graph.nodes[i].sig, model.context(graph, i)).time_ps for i in match.nodes)
 
     def _value(self, graph: Graph, cost: Cost, model: CostModel | None, nodes: int) -> int:
         if self._objective.is_time:

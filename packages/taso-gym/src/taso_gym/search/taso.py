@@ -5,6 +5,11 @@ so that a rewrite which raises the cost a little can make room for one that lowe
 the bound is tight from the start. All matches of a state are weighed, those that lower the cost are applied best first
 where they still do, and all is weighed anew, until nothing lowers the cost: so a rewrite that pays at fifty places of a
 network is found after weighing all matches twice, not fifty times as in greedy search.
+
+Where costs are measured, a second look follows: a rewrite that costs a little by itself is applied and what it makes
+possible around it, best first, and all of it is kept where the sum pays. So Winograd's form of a convolution is found
+whose product is only then written in the way that is fast, at thirty-three places at once. What doesn't pay at one
+place isn't looked at where the same rule changes the cost by the same. Then it goes down again.
 """
 
 from __future__ import annotations
@@ -21,6 +26,14 @@ from taso_gym.search.searcher import Searcher
 
 CHUNK = 32
 """Matches that are weighed in a step of the way down: with measured costs a step of all of them would take minutes."""
+
+LOOKED_AT, DEARER = 0.002, 0.5
+"""A second look is taken at a rewrite of operators that take at least the first part of all time, and that makes them
+dearer by the second part of theirs at most."""
+REAL_PS = 1_000_000
+"""A gain below a microsecond is taken after it, such as a fusion that onnxruntime would have done: it is in the way."""
+STEPS = 8
+"""Rewrites that follow one that is looked at, at most."""
 
 Entry = tuple[int, int, int, Match]
 """(value, number in order of discovery, index of the parent in the tree, match)."""
@@ -56,6 +69,11 @@ class Taso(Searcher):
         self._descending = descend
         self._waiting: list[Match] = []
         self._weighed: list[tuple[Match, int]] = []
+        self._doubtful: list[tuple[Match, int]] = []
+        self._lowest = 0
+        self._vain: set[tuple[int, int]] = set()
+        model = start.cost_model
+        self._looks = model is not None and not model.deterministic and self._objective.is_time
         self._seen = {start.hash}
         self._queue: list[Entry] = []
         self._found = 0
@@ -82,8 +100,11 @@ class Taso(Searcher):
     def _descend(self) -> bool:
         """Apply the best match that waits and still lowers the cost, or weigh some more.
 
-        At the bottom the children of the start and of the best graph are queued, and False is returned.
+        Before what gains next to nothing it looks at what may pay together with others.
         """
+        if self._doubtful:
+            self._look(*self._doubtful.pop())
+            return bool(self._doubtful or self._waiting) or self.best != self._lowest or self._bottom()
         state = self.state(self.best)
         if self._apply_waiting(state):
             return True
@@ -93,10 +114,13 @@ class Taso(Searcher):
             self.explored += len(some)
             return True
         self._sort_weighed()
-        if not self._waiting:
-            for index in dict.fromkeys((0, self.best)):
-                self._expand(index, self.state(index))
-        return bool(self._waiting)
+        return bool(self._doubtful or self._waiting) or self._bottom()
+
+    def _bottom(self) -> bool:
+        """Queue the children of the start and of the best graph, and return False: it has gone down."""
+        for index in dict.fromkeys((0, self.best)):
+            self._expand(index, self.state(index))
+        return False
 
     def _apply_waiting(self, state: RewriteState) -> bool:
         """Apply to the best state the first waiting match that still lowers the value; False if there is none."""
@@ -111,7 +135,40 @@ class Taso(Searcher):
 
     def _sort_weighed(self) -> None:
         lower = sorted(((m, change) for m, change in self._weighed if change < 0), key=lambda found: -found[1])
+        if self._looks and lower and lower[-1][1] <= -REAL_PS:
+            lower = [(match, change) for match, change in lower if change <= -REAL_PS]
+        elif self._looks:
+            self._doubtful, self._lowest = self._worth_a_look(), self.best
         self._waiting, self._weighed = [match for match, _ in lower], []
+
+    def _worth_a_look(self) -> list[tuple[Match, int]]:
+        """Return the matches of the best state that may pay together with others, those of most time last."""
+        state, most = self.state(self.best), (self.alpha - 1) * self.best_value
+        found: list[tuple[int, Match, int]] = []
+        for match, change in self._weighed:
+            if 0 <= change <= most and (match.rule, change) not in self._vain:
+                time_ps = self.matched_ps(state, match)
+                if time_ps >= LOOKED_AT * self.best_value and change <= DEARER * time_ps:
+                    found.append((time_ps, match, change))
+        return [(match, change) for _, match, change in sorted(found)]
+
+    def _look(self, match: Match, change: int) -> None:
+        """Apply a match to the best state, and what then lowers the value around it, best first."""
+        state, least = self.state(self.best), self.best_value
+        if (match.rule, change) in self._vain or match not in state.matches[match.rule]:
+            return
+        parent = self.best
+        following = match
+        for _ in range(STEPS):
+            index, child = self.add(parent, following)
+            new = [m for rule in child.renewed for m in set(child.matches[rule]).difference(state.matches[rule])]
+            self.explored += 1 + len(new)
+            gain, following = min(((self.change(child, m), m) for m in new), default=(0, match))
+            if gain >= 0:
+                break
+            parent = index
+        if self.best_value >= least:
+            self._vain.add((match.rule, change))
 
     def finish(self) -> None:
         """Apply what was weighed on the way down and lowers the value."""
@@ -139,8 +196,12 @@ class Taso(Searcher):
         """Queue and seen hashes."""
         queue = [[c, n, p, m.rule, list(m.nodes), m.variant] for c, n, p, m in self._queue]
         waiting = [[m.rule, list(m.nodes), m.variant] for m in self._waiting]
-        weighed = [[m.rule, list(m.nodes), m.variant, change] for m, change in self._weighed]
+        weighed, doubtful = (
+            [[m.rule, list(m.nodes), m.variant, change] for m, change in found]
+            for found in (self._weighed, self._doubtful)
+        )
         down = {"descending": self._descending, "waiting": waiting, "weighed": weighed}
+        down |= {"doubtful": doubtful, "vain": sorted(map(list, self._vain)), "lowest": self._lowest}
         return {"queue": queue, "found": self._found, "seen": sorted(self._seen), **down}
 
     def resume(self, frontier: Any) -> None:
@@ -150,4 +211,8 @@ class Taso(Searcher):
         self._found, self._seen = frontier["found"], set(frontier["seen"])
         self._descending = frontier["descending"]
         self._waiting = [Match(r, tuple(nodes), v) for r, nodes, v in frontier["waiting"]]
-        self._weighed = [(Match(r, tuple(nodes), v), change) for r, nodes, v, change in frontier["weighed"]]
+        self._weighed, self._doubtful = (
+            [(Match(r, tuple(nodes), v), change) for r, nodes, v, change in frontier[name]]
+            for name in ("weighed", "doubtful")
+        )
+        self._vain, self._lowest = {(rule, change) for rule, change in frontier["vain"]}, frontier["lowest"]
