@@ -12,6 +12,8 @@ from support.networks import networks
 from support.page import PAGE, write_between
 from support.picture import draw
 
+from taso_gym.console import seconds
+
 OURS, FAST = "taso-gym", "taso-gym, fast"
 PICTURE, PICTURED = PAGE.parent / "end_to_end.png", ("cpu", 1, 1)
 COLUMNS = (OURS, FAST, "transformers", "onnxsim", "onnxslim", "onnxscript", "openvino", "torch.compile")
@@ -71,8 +73,12 @@ def _table(provider: str, threads: int, batch: int, rows: Sequence[Mapping[str, 
     lines += _summaries(rows)
     machines = sorted({f"{r['machine']}, onnxruntime {r['onnxruntime']}" for r in rows})
     searches = [s for r in rows for s in (r["optimise"], r.get("fast")) if s]
-    options = sorted({f"--search {s['search']} --budget {s['budget']} --numerics {s['numerics']}" for s in searches})
-    lines.append(f"\nMeasured on {'; '.join(machines)}. Options: `{'`, `'.join(options)}`.")
+    kinds = sorted({f"`--search {s['search']} --numerics {s['numerics']}`" for s in searches})
+    budgets = sorted({s["budget"] for s in searches}, key=seconds)
+    spent = budgets[0] if len(budgets) == 1 else f"{budgets[0]} to {budgets[-1]}"
+    lines.append(
+        f"\nMeasured on {'; '.join(machines)}. Options: {', '.join(kinds)}, each with a `--budget` of {spent}."
+    )
     failures = [
         f"{t} on {r['network']} ({why})" for r in rows for t, why in r["missing"].items() if why != "not installed"
     ]
