@@ -61,6 +61,18 @@ def test_a_tensor_has_the_axis_that_a_slice_names(bounds: str) -> None:
     assert {len(i.tensors["x"].shape) for i in found} <= {3, 4, 5, 6}
 
 
+def test_what_mustnt_widen_a_shape_has_it_or_a_narrower_one() -> None:
+    found = sample("f: Mul(x, y) => Mul(y, x) if broadcast(shape(y), shape(x)[:-1] + [1]) == shape(x)[:-1] + [1]")
+    shapes = [(i.tensors["x"].shape, i.tensors["y"].shape) for i in found]
+    assert any(len(x) > 1 and max(x[:-1]) > 1 and y == (*x[:-1], 1) for x, y in shapes)
+    assert any(len(y) < len(x) for x, y in shapes)
+
+
+def test_ranks_are_at_least_what_a_condition_says_and_larger_ones_occur() -> None:
+    ranks = {len(i.tensors["x"].shape) for i in sample("f: Exp(x) => Exp(x) if rank(x) >= 4")}
+    assert {4, 5} <= ranks and min(ranks) == 4
+
+
 def test_what_a_condition_defines_is_taken_from_there() -> None:
     found = sample("f: MatMul(x, w) => MatMul(x, w) if shape(w) == [dim(x, -1), 4] and rank(x) == 3")
     assert {i.tensors["w"].shape[1] for i in found} == {4}

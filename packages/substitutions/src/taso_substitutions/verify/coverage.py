@@ -133,6 +133,8 @@ def _ones(instance: Instance) -> int:
 def uniform(rule: Rule, size: int = SIZE) -> Iterator[Instance]:
     """Yield an instance of each combination of ranks, all sizes being this one, where that is well-typed.
 
+    What mustn't widen a shape has the last of that shape's sizes.
+
     None for rules about windows, whose sizes decide about types: the sampler finds those that fit.
     """
     calls = list(calls_in(rule.lhs))
@@ -165,6 +167,9 @@ def _bind(call: Call, arg: Var | Rest, bindings: Bindings, shape: tuple[int, ...
         return bindings.bind_rest(arg.name, [shape, shape])
     if arg.name in bindings.facts.valued:
         raise Unfit("a constant whose value matters")
+    widest = bindings.widest(arg.name)
+    if widest is not None:
+        shape = widest[len(widest) - len(shape) :] if len(shape) <= len(widest) else shape
     dtype = DTYPES.get((call.op, call.args.index(arg)), bindings.dtype)
     bindings.tensors[arg.name] = type_ = TensorType(dtype, shape, arg.name in bindings.facts.const)
     bindings.operands[arg.name] = Operand(type_)

@@ -21,8 +21,8 @@ from taso_substitutions.verify.facts import calls_in, facts_of
 from taso_substitutions.verify.instance import Instance
 from taso_substitutions.verify.site import CallSite
 
-TRIES_PER_CALL = 25
-TRIES_PER_INSTANCE = 200
+TRIES_PER_CALL = 8
+TRIES_PER_INSTANCE = 600
 FLOATING = ("float", "float", "float", "double")
 ANY = ("float", "int64", "double", "int32")
 Roots = tuple[Root, ...]
@@ -92,7 +92,7 @@ class _Stream:
         self.tries += 1
         dtype = str(self.rng.choice(self.dtypes))
         try:
-            instance = sample_instance(Bindings(self.rule, self.facts, Draw(self.rng), dtype))
+            instance = sample_instance(Bindings(self.rule, self.facts, Draw(self.rng, self.facts.divisors), dtype))
         except Unfit:
             return
         if str(instance) not in self.seen:
