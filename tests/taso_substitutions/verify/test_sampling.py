@@ -4,8 +4,11 @@ from taso_gym.errors import EquivalenceError
 from taso_gym.rules.conditions import holds
 from taso_gym.rules.notation import parse_rules
 from taso_gym.rules.rule import Rule
+from taso_gym.signature import signature
+from taso_gym.tensor import TensorType
+from taso_substitutions.enumeration.fragment import BY_KEY
 from taso_substitutions.verify.instance import Instance, Side
-from taso_substitutions.verify.sampling import sample_instances
+from taso_substitutions.verify.sampling import averages_nothing, sample_instances
 
 CONV = (
     "conv: Conv(x, a, **k), Conv(x, b, **k) => *Split(Conv(x, Concat(a, b, axis=0), **k), axis=1, "
@@ -106,3 +109,12 @@ def test_too_few_instances_are_an_error() -> None:
 def test_an_attribute_that_cannot_be_drawn_is_an_error() -> None:
     with pytest.raises(EquivalenceError, match="expected a way to draw the attribute blocksize of SpaceToDepth"):
         list(sample_instances(rule("f: SpaceToDepth(x, blocksize=b) => SpaceToDepth(x, blocksize=b)"), 1, seed=0))
+
+
+def test_a_window_without_elements_is_no_instance() -> None:
+    pool = BY_KEY["AveragePool"]
+    image = TensorType("float", (1, 1, 3))
+    attrs = {"kernel_shape": (2,), "pads": (1, 1)}
+    assert averages_nothing(signature(pool, {**attrs, "dilations": (4,)}, [image]))
+    assert not averages_nothing(signature(pool, {**attrs, "dilations": (4,), "count_include_pad": 1}, [image]))
+    assert not averages_nothing(signature(pool, attrs, [image]))

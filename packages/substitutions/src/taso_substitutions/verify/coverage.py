@@ -114,6 +114,11 @@ def _kind(instance: Instance) -> str:
     return f"{dict(instance.attrs)} {shapes} {instance.literals}"
 
 
+def slides(rule: Rule) -> bool:
+    """Whether a rule is about windows."""
+    return any(call.op in WINDOWS for call in calls_in(rule.lhs))
+
+
 def _maps(rule: Rule) -> bool:
     return all(call.op in MAPPING for call in calls_in((*rule.lhs, *rule.rhs)))
 
@@ -137,8 +142,8 @@ def uniform(rule: Rule, size: int = SIZE) -> Iterator[Instance]:
 
     None for rules about windows, whose sizes decide about types: the sampler finds those that fit.
     """
-    calls = list(calls_in(rule.lhs))
-    if not any(call.op in WINDOWS for call in calls):
+    if not slides(rule):
+        calls = list(calls_in(rule.lhs))
         highest = min(rank_limit(rule), MAPPED_RANK) if _maps(rule) else rank_limit(rule)
         bindings = Bindings(rule, facts_of(rule), Draw(np.random.default_rng(2)), "float")
         yield from _extended(bindings, calls, highest, size)
