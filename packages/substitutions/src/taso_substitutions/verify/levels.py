@@ -26,7 +26,7 @@ ORDERED = frozenset({"literal", "max", "piecewise", "scale", "case"})
 EXAMPLES = 6
 """Instances that the size-generic prover generalises for the sake of their attributes, besides those of other ranks.
 
-Of rules about windows, which have many attributes, it generalises all that were sampled.
+Of rules about windows, which have many attributes, it generalises all that were sampled, if these are in general.
 """
 BOUNDED = 3
 """Instances that z3 decides where the size-generic prover doesn't."""
@@ -145,7 +145,9 @@ def _covered(method: Prove, rule: Rule, samples: Sequence[Instance]) -> Coverage
         RefutedError: the sides have different types for one kind.
     """
     try:
-        found = cover(rule, samples, len(samples) if slides(rule) else EXAMPLES, method)
+        found = cover(rule, samples, EXAMPLES, method)
+        if slides(rule) and not any(p.numbers for p in found.proofs):
+            found = cover(rule, samples, len(samples), method)
     except (UnprovableError, WorkExhaustedError):
         return None
     return found if all(p.complete for p in found.proofs) else None
