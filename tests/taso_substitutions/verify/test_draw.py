@@ -19,11 +19,6 @@ def test_shapes_stay_small_and_within_their_ranks() -> None:
         assert 2 <= len(shape) <= 6 and math.prod(shape) <= MAX_ELEMENTS
 
 
-def test_sizes_have_three_multiples_of_a_divisor_at_least() -> None:
-    draw = Draw(np.random.default_rng(0), {3})
-    assert {3, 9, 12} <= {draw.size() for _ in range(300)}
-
-
 def test_parts_are_positive_and_add_up() -> None:
     for parts in many(lambda draw: draw.parts(7, 3)):
         assert len(parts) == 3 and min(parts) > 0 and sum(parts) == 7

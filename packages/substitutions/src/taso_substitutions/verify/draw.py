@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,16 +21,10 @@ class Unfit(Exception):  # noqa: N818 - no error of the user's: this draw fits n
 
 
 class Draw:
-    """Draws from a generator; sizes that were drawn before come again often, so that operands fit each other.
+    """Draws from a generator; sizes that were drawn before come again often, so that operands fit each other."""
 
-    Args:
-        rng: the generator.
-        divisors: numbers that sizes are to be multiples of, each at three sizes at least.
-    """
-
-    def __init__(self, rng: np.random.Generator, divisors: Iterable[int] = ()) -> None:
+    def __init__(self, rng: np.random.Generator) -> None:
         self.rng = rng
-        self.sizes = (*SIZES, *(k * d for d in sorted(divisors) for k in (3, 4)))
         self.seen: list[int] = []
         self.shapes: list[tuple[int, ...]] = []
 
@@ -52,7 +46,7 @@ class Draw:
 
     def size(self) -> int:
         """Return the size of an axis."""
-        found = self.pick(self.seen) if self.seen and self.chance(0.3) else self.pick(self.sizes)
+        found = self.pick(self.seen) if self.seen and self.chance(0.3) else self.pick(SIZES)
         self.seen.append(found)
         return found
 
@@ -108,11 +102,8 @@ class Draw:
             )
         if how == 6:
             return (1, *shape) if len(shape) < 5 else shape
-        return self.narrower(shape)
-
-    def narrower(self, shape: tuple[int, ...]) -> tuple[int, ...]:
-        """Return a shape that doesn't widen another: without some of its first axes, and some others of size 1."""
-        return tuple(1 if self.chance(0.4) else d for d in shape[self.integer(0, len(shape)) :])
+        cut = shape[self.integer(0, len(shape)) :]
+        return tuple(1 if self.chance(0.4) else d for d in cut)
 
     def regrouped(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         """Return another shape of as many elements: axes split and neighbours merged."""

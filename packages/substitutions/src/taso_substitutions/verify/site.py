@@ -133,7 +133,7 @@ class CallSite:
         return mentioned + self.draw.chance(0.2) if mentioned else self.draw.integer(1, 3)
 
     def _bind_operand(self, arg: Var, index: int) -> None:
-        self.drew |= self.bindings.defined(("shape", arg.name, None)) is None
+        self.drew = True
         dtype = DTYPES.get((self.call.op, index), self.bindings.dtype)
         self.bindings.bind_tensor(arg.name, dtype, operand_shape(self.call.op, self, index))
         self.known[index] = self._shape(arg)
