@@ -5,8 +5,7 @@ import numpy as np
 import pytest
 
 from taso_gym.ops.shapes import broadcast
-from taso_substitutions.verify.draw import ATTRIBUTES, MAX_ELEMENTS, Draw, Unfit
-from taso_substitutions.verify.instance import KEYS
+from taso_substitutions.verify.draw import MAX_ELEMENTS, Draw, Unfit
 
 
 def many(make: Callable[[Draw], object], count: int = 300) -> list[object]:
@@ -17,6 +16,11 @@ def many(make: Callable[[Draw], object], count: int = 300) -> list[object]:
 def test_shapes_stay_small_and_within_their_ranks() -> None:
     for shape in [*many(lambda draw: draw.shape(2, 3)), *many(lambda draw: draw.shape(2))]:
         assert 2 <= len(shape) <= 6 and math.prod(shape) <= MAX_ELEMENTS
+
+
+def test_sizes_have_three_multiples_of_a_divisor_at_least() -> None:
+    draw = Draw(np.random.default_rng(0), {3})
+    assert {3, 9, 12} <= {draw.size() for _ in range(300)}
 
 
 def test_parts_are_positive_and_add_up() -> None:
@@ -47,7 +51,3 @@ def test_familiar_shapes_come_again() -> None:
     draw = Draw(np.random.default_rng(0))
     draw.shapes.append((2, 3, 5))
     assert sum(draw.familiar() == (2, 3, 5) for _ in range(100)) > 20
-
-
-def test_every_drawn_attribute_exists() -> None:
-    assert [key for key in ATTRIBUTES if key[1] not in KEYS[key[0]].defaults] == []

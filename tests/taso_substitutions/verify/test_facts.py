@@ -37,6 +37,21 @@ def test_outputs_that_the_left_side_mentions() -> None:
     assert 0 in facts_of(rule("f: *Split(x, **k) => *Split(x, **k)")).outputs.values()
 
 
+def test_numbers_that_sizes_are_divided_by() -> None:
+    facts = facts_of(rule("f: Exp(x) => Exp(x) if dim(x, 0) % 2 == 0 and dim(x, 1) % 3 == 1 and dim(x, 1) == 5"))
+    assert facts.divisors == {2, 3}
+
+
+def test_least_ranks_are_those_of_conditions_and_of_what_windows_slide_over() -> None:
+    facts = facts_of(rule("f: Conv(Relu(Concat(x, y, axis=1)), Add(w, v)) => Conv(x, w) if rank(v) >= 2"))
+    assert facts.least == {"x": 3, "y": 3, "v": 2}
+
+
+def test_shapes_that_arent_widened() -> None:
+    facts = facts_of(rule("f: Add(x, y) => Add(y, x) if broadcast(shape(y), shape(x)[1:]) == shape(x)[1:]"))
+    assert {name: unparse_expr(e) for name, e in facts.narrower.items()} == {"y": "shape(x)[1:]"}
+
+
 def test_calls_come_after_their_operands() -> None:
     assert [c.op for c in calls_in(rule("f: Add(Exp(Relu(x)), Neg(y)) => Exp(x)").lhs)] == ["Relu", "Exp", "Neg", "Add"]
 

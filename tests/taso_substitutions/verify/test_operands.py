@@ -1,7 +1,7 @@
 import pytest
 
 from taso_gym.rules.notation import parse_rules
-from taso_substitutions.verify.draw import ATTRIBUTES
+from taso_substitutions.verify.attributes import ATTRIBUTES
 from taso_substitutions.verify.instance import KEYS
 from taso_substitutions.verify.operands import OPERANDS
 from taso_substitutions.verify.sampling import sample_instances

@@ -4,8 +4,11 @@ from taso_gym.errors import EquivalenceError
 from taso_gym.rules.conditions import holds
 from taso_gym.rules.notation import parse_rules
 from taso_gym.rules.rule import Rule
+from taso_gym.signature import signature
+from taso_gym.tensor import TensorType
+from taso_substitutions.enumeration.fragment import BY_KEY
 from taso_substitutions.verify.instance import Instance, Side
-from taso_substitutions.verify.sampling import sample_instances
+from taso_substitutions.verify.sampling import averages_nothing, sample_instances
 
 CONV = (
     "conv: Conv(x, a, **k), Conv(x, b, **k) => *Split(Conv(x, Concat(a, b, axis=0), **k), axis=1, "
@@ -47,6 +50,11 @@ def test_strides_pads_dilations_groups_and_unequal_sizes_occur() -> None:
     assert any(i.tensors["a"].shape[0] != i.tensors["b"].shape[0] for i in sample(CONV))
 
 
+def test_groups_are_what_a_kernel_that_is_made_has_of_the_channels() -> None:
+    found = sample("join: Conv(x, Concat(a, b, axis=0), **k) => Conv(x, Concat(a, b, axis=0), **k)")
+    assert sum(i.attrs["k"]["group"] > 1 for i in found) > 3
+
+
 def test_size_one_and_broadcasting_occur() -> None:
     found = sample("add: Add(x, y) => Add(y, x)")
     pairs = [(i.tensors["x"].shape, i.tensors["y"].shape) for i in found]
@@ -59,6 +67,18 @@ def test_size_one_and_broadcasting_occur() -> None:
 def test_a_tensor_has_the_axis_that_a_slice_names(bounds: str) -> None:
     found = sample(f"f: Slice(x, {bounds}, axes=[2], steps=[1]) => Slice(x, {bounds}, axes=[2], steps=[1])")
     assert {len(i.tensors["x"].shape) for i in found} <= {3, 4, 5, 6}
+
+
+def test_what_mustnt_widen_a_shape_has_it_or_a_narrower_one() -> None:
+    found = sample("f: Mul(x, y) => Mul(y, x) if broadcast(shape(y), shape(x)[:-1] + [1]) == shape(x)[:-1] + [1]")
+    shapes = [(i.tensors["x"].shape, i.tensors["y"].shape) for i in found]
+    assert any(len(x) > 1 and max(x[:-1]) > 1 and y == (*x[:-1], 1) for x, y in shapes)
+    assert any(len(y) < len(x) for x, y in shapes)
+
+
+def test_ranks_are_at_least_what_a_condition_says_and_larger_ones_occur() -> None:
+    ranks = {len(i.tensors["x"].shape) for i in sample("f: Exp(x) => Exp(x) if rank(x) >= 4")}
+    assert {4, 5} <= ranks and min(ranks) == 4
 
 
 def test_what_a_condition_defines_is_taken_from_there() -> None:
@@ -94,3 +114,12 @@ def test_too_few_instances_are_an_error() -> None:
 def test_an_attribute_that_cannot_be_drawn_is_an_error() -> None:
     with pytest.raises(EquivalenceError, match="expected a way to draw the attribute blocksize of SpaceToDepth"):
         list(sample_instances(rule("f: SpaceToDepth(x, blocksize=b) => SpaceToDepth(x, blocksize=b)"), 1, seed=0))
+
+
+def test_a_window_without_elements_is_no_instance() -> None:
+    pool = BY_KEY["AveragePool"]
+    image = TensorType("float", (1, 1, 3))
+    attrs = {"kernel_shape": (2,), "pads": (1, 1)}
+    assert averages_nothing(signature(pool, {**attrs, "dilations": (4,)}, [image]))
+    assert not averages_nothing(signature(pool, {**attrs, "dilations": (4,), "count_include_pad": 1}, [image]))
+    assert not averages_nothing(signature(pool, attrs, [image]))

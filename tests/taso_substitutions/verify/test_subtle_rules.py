@@ -19,6 +19,8 @@ FALSE = {
     " => AveragePool(x, kernel_shape=[3, 3], pads=[1, 1, 1, 1], count_include_pad=1) if rank(x) == 4",
     "group left out": f"Conv(x, a, **k), Conv(x, b, **k) => *Split(Conv(x, Concat(a, b, axis=0), **k), axis=1,"
     f" split=[dim(a, 0), dim(b, 0)]) if shape(a)[1:] == shape(b)[1:] and {IMAGES}",
+    "groups of joined kernels": "Conv(x, Concat(a, b, axis=0), **k)"
+    " => Concat(Conv(x, a, **k), Conv(x, b, **k), axis=1)",
     "bias over groups": "Conv(x, w, group=2) => Conv(x, w) if rank(x) == 4",
     "stride dropped": "Conv(Conv(x, a, **k), b) => Conv(x, Reshape(MatMul(Reshape(b, shape=[dim(b, 0), dim(b, 1)]),"
     " Reshape(a, shape=[dim(a, 0), dim(a, 1)])), shape=[dim(b, 0), dim(a, 1), 1, 1]))"

@@ -8,28 +8,16 @@ attributes, ranks and sizes; where it doesn't, less is lifted.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from itertools import combinations, pairwise, product
+from collections.abc import Iterator, Sequence
+from itertools import product
 from typing import Any
 
 from taso_gym.rules.rule import Call, Expr, Output, Root
 from taso_gym.rules.unparse import unparse, unparse_term
+from taso_substitutions.equalities.forms import Lifted, Literals, conditions_of
 from taso_substitutions.equalities.generalise import General
-from taso_substitutions.equalities.statement import (
-    ATOM,
-    attempts,
-    equal_shapes,
-    equalities,
-    first_that_passes,
-    ranks_of,
-    scalars_of,
-    shapes_are_free,
-    statement_of,
-)
+from taso_substitutions.equalities.statement import first_that_passes, statement_of
 from taso_substitutions.equalities.terms import Equality, literal, subterms
-from taso_substitutions.verify.prover import Proof
 
 WINDOWS = {"Conv": "k", "AveragePool": "j", "MaxPool": "i", "Slice": "h", "Pad": "g"}
 """Operator -> name of the attributes that its calls share."""
@@ -42,36 +30,6 @@ TURNS = ("p[a]", "inverse(p)[a]")
 COMPOSED = "compose(p, q)"
 """What a permutation on the right may be, of two on the left."""
 INSTANCES = 10
-SPATIAL = 2
-"""First axis along which windows slide."""
-
-Literals = Mapping[tuple[str, Expr], Expr]
-"""Attribute and its value -> the variable that it becomes."""
-
-
-@dataclass(frozen=True)
-class Lifted:
-    """An equality with lifted attributes, from left to right.
-
-    Attributes:
-        body: both sides, as a rule writes them.
-        names: what became variables.
-        windows: whether windows became ``**k``.
-        turned: whether an axis is that of a permutation.
-    """
-
-    body: str
-    names: Literals = field(default_factory=dict[tuple[str, Expr], Expr])
-    windows: bool = False
-    turned: bool = False
-
-    def axes(self) -> dict[int, str]:
-        """Return the axes that became variables."""
-        return {int(literal(e)): str(v.value) for (attr, e), v in self.names.items() if attr == "axis"}
-
-    def perms(self) -> dict[tuple[int, ...], str]:
-        """Return the permutations that became variables."""
-        return {literal(e): str(v.value) for (attr, e), v in self.names.items() if attr == "perm"}
 
 
 def lifted(general: General, name: str) -> list[str]:
@@ -79,71 +37,12 @@ def lifted(general: General, name: str) -> list[str]:
     found: list[str] = []
     for equality, proof, end in general.directions():
         rules = (
-            first_that_passes(f"{name}{end}", form.body, _conditions(equality, proof, form), INSTANCES)
+            first_that_passes(f"{name}{end}", form.body, conditions_of(equality, proof, form), INSTANCES)
             for form in liftings(equality)
         )
         rule = next(filter(None, rules), None) or statement_of(equality, proof, f"{name}{end}")
         found += [unparse(rule)] if rule else []
     return found
-
-
-def _conditions(equality: Equality, proof: Proof, form: Lifted) -> Iterator[list[str]]:
-    """Yield nothing but scalars, then equal ranks, then what is equal; where operands broadcast, that at once."""
-    scalars, free = scalars_of(equality), shapes_are_free(equality)
-    if free:
-        yield scalars
-    ranks = _equal_ranks(equality)
-    if ranks and free:
-        yield [*scalars, *ranks]
-    perms = sorted(form.perms().items(), key=lambda item: item[1])
-    inverses = [
-        f"inverse({p}) == {q}" for perm, p in perms for other, q in perms if p <= q and _are_inverse(perm, other)
-    ]
-    if inverses and free and not form.turned:
-        yield [*scalars, *inverses]
-    shapes = equal_shapes(equality, proof)
-    if shapes:
-        yield shapes
-        yield [*ranks, *shapes]
-    axes = _equal_axes(proof, form.axes())
-    if axes:
-        yield [*ranks, *axes]
-    if form.windows:
-        yield from _outside_windows(equality, proof, form)
-        yield from attempts(equality, proof)
-
-
-def _outside_windows(equality: Equality, proof: Proof, form: Lifted) -> Iterator[list[str]]:
-    """Yield that axes aren't spatial, and what a proof makes equal along those that are."""
-    outside = [f"{a} < {SPATIAL}" for a in form.axes().values()]
-    if outside:
-        yield outside
-        facts = [f for f in equalities(proof.typing) or [] if min(map(int, re.findall(r", (\d+)\)", f))) >= SPATIAL]
-        yield [*ranks_of(equality), *outside, *facts]
-
-
-def _equal_ranks(equality: Equality) -> list[str]:
-    """Return that variables of one rank have one rank."""
-    ranked: dict[int, list[str]] = {}
-    for name, type_ in equality.named().items():
-        if type_.shape:
-            ranked.setdefault(len(type_.shape), []).append(name)
-    return [f"rank({a}) == rank({b})" for names in ranked.values() for a, b in pairwise(names)]
-
-
-def _equal_axes(proof: Proof, axes: Mapping[int, str]) -> list[str]:
-    """Return what a proof makes equal along axes that are variables, which differ; none where no axis is."""
-    found: list[str] = []
-    for fact in (*proof.typing, *proof.lacking):
-        left, right = (ATOM.match(side) for side in re.split(" = ", fact, maxsplit=1))
-        if left and right and left[2] == right[2] and int(left[2]) in axes:
-            axis = axes[int(left[2])]
-            found.append(f"dim({left[1]}, {axis}) == dim({right[1]}, {axis})")
-    return [*found, *(f"{a} != {b}" for a, b in combinations(axes.values(), 2))] if found else []
-
-
-def _are_inverse(perm: tuple[int, ...], other: tuple[int, ...]) -> bool:
-    return len(perm) == len(other) and all(perm[i] == axis for axis, i in enumerate(other))
 
 
 def liftings(equality: Equality) -> Iterator[Lifted]:
@@ -152,9 +51,11 @@ def liftings(equality: Equality) -> Iterator[Lifted]:
     windows = {op for op in WINDOWS if len({c.attrs for c in calls if c.op == op}) == 1}
     names = _variables(calls)
     bounds = {attr: name for attr, name in names.items() if attr[0] in BOUNDS}
+    single = {attr: name for attr, name in names.items() if attr[0] != "axes"}
+    chosen_names = [names, *([single] if bounds and single != bounds else []), bounds, {}]
     kinds = [windows, windows - {"Slice"}] if "Slice" in windows else [windows]
     seen = {equality.body}
-    for shared, groups, chosen in product(kinds, (True, False) if "Conv" in windows else (True,), (names, bounds, {})):
+    for shared, groups, chosen in product(kinds, (True, False) if "Conv" in windows else (True,), chosen_names):
         left = unparse_term(_written(equality.left, shared, chosen, groups=groups))
         known = {k: v for k, v in chosen.items() if _is_used(k, subterms(equality.left))}
         for turn in (*TURNS, COMPOSED, ""):

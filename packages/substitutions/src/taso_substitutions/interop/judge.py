@@ -13,7 +13,7 @@ from taso_gym.rules.pattern import calls_of
 from taso_gym.rules.rule import Call, Rule, Var
 from taso_gym.rules.taso_pb import rule_of, text_of
 from taso_gym.rules.taso_wire import TasoRule
-from taso_substitutions.equalities.statement import equalities
+from taso_substitutions.equalities.sizes import equalities
 from taso_substitutions.verify.instance import Instance
 from taso_substitutions.verify.levels import assess
 from taso_substitutions.verify.prover import UnprovableError, prove

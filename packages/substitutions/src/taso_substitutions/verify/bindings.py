@@ -78,12 +78,12 @@ class Bindings:
 
     def defined(self, key: Key) -> Any:
         """Return the value that a condition gives to something, or None where none does yet."""
-        for expr in self.facts.definitions.get(key, ()):
-            try:
-                return evaluate(expr, self.binding())
-            except (Undefined, KeyError):
-                continue
-        return None
+        values = map(self._value, self.facts.definitions.get(key, ()))
+        return next((value for value in values if value is not None), None)
+
+    def widest(self, name: str) -> Shape | None:
+        """Return the shape that a condition says a tensor doesn't widen; None where there is none yet."""
+        return self._value(self.facts.narrower.get(name))
 
     def bind_tensor(self, name: str, dtype: str, shape: Shape) -> None:
         """Bind a tensor variable to a shape, changed to what conditions define."""
@@ -100,12 +100,23 @@ class Bindings:
         self.tensors[name] = types = tuple(TensorType(self.dtype, s) for s in shapes)
         self.operands[name] = tuple(map(Operand, types))
 
+    def _value(self, expr: Expr | None) -> Any:
+        """Return what an expression is so far; None where that isn't known yet."""
+        try:
+            return expr and evaluate(expr, self.binding())
+        except (Undefined, KeyError):
+            return None
+
     def _conform(self, name: str, shape: Shape) -> Shape:
         whole, rank, size = (self.defined((kind, name, None)) for kind in ("shape", "rank", "size"))
         if whole is not None:
             return whole
+        if (widest := self.widest(name)) is not None:
+            shape = widest if self.draw.chance(0.5) else self.draw.narrower(widest)
         if isinstance(rank, int) and rank != len(shape):
             shape = shape[len(shape) - rank :] if rank < len(shape) else self.draw.shape(rank, rank)
+        elif (lacking := self.facts.least.get(name, 0) - len(shape)) > 0:
+            shape = (*self.draw.shape(lacking, lacking + 2), *shape)
         if size == 1:
             shape = (1,) * self.draw.integer(0, len(shape) + 1)
         dims = list(shape)

@@ -114,6 +114,11 @@ def _kind(instance: Instance) -> str:
     return f"{dict(instance.attrs)} {shapes} {instance.literals}"
 
 
+def slides(rule: Rule) -> bool:
+    """Whether a rule is about windows."""
+    return any(call.op in WINDOWS for call in calls_in(rule.lhs))
+
+
 def _maps(rule: Rule) -> bool:
     return all(call.op in MAPPING for call in calls_in((*rule.lhs, *rule.rhs)))
 
@@ -133,10 +138,12 @@ def _ones(instance: Instance) -> int:
 def uniform(rule: Rule, size: int = SIZE) -> Iterator[Instance]:
     """Yield an instance of each combination of ranks, all sizes being this one, where that is well-typed.
 
+    What mustn't widen a shape has the last of that shape's sizes.
+
     None for rules about windows, whose sizes decide about types: the sampler finds those that fit.
     """
-    calls = list(calls_in(rule.lhs))
-    if not any(call.op in WINDOWS for call in calls):
+    if not slides(rule):
+        calls = list(calls_in(rule.lhs))
         highest = min(rank_limit(rule), MAPPED_RANK) if _maps(rule) else rank_limit(rule)
         bindings = Bindings(rule, facts_of(rule), Draw(np.random.default_rng(2)), "float")
         yield from _extended(bindings, calls, highest, size)
@@ -165,6 +172,9 @@ def _bind(call: Call, arg: Var | Rest, bindings: Bindings, shape: tuple[int, ...
         return bindings.bind_rest(arg.name, [shape, shape])
     if arg.name in bindings.facts.valued:
         raise Unfit("a constant whose value matters")
+    widest = bindings.widest(arg.name)
+    if widest is not None:
+        shape = widest[len(widest) - len(shape) :] if len(shape) <= len(widest) else shape
     dtype = DTYPES.get((call.op, call.args.index(arg)), bindings.dtype)
     bindings.tensors[arg.name] = type_ = TensorType(dtype, shape, arg.name in bindings.facts.const)
     bindings.operands[arg.name] = Operand(type_)

@@ -7,11 +7,17 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from taso_gym.rules.pattern import held_attributes
-from taso_gym.rules.rule import AllOutputs, Call, Expr, Output, Root, Rule
+from taso_gym.rules.rule import AllOutputs, Call, Expr, Output, Root, Rule, Var
 
 Key = tuple[str, str, Any]
 """("shape", "a", None), ("rank", "a", None), ("size", "a", None), ("dim", "a", 0), ("field", "k", "group") or
 ("attr", "p", None)."""
+SPATIAL = 3
+"""Least rank of what a window slides over."""
+SLIDES = frozenset({"Conv", "ms.FusedConv", "AveragePool", "MaxPool"})
+"""Operators whose first two operands have spatial axes, as far as they have two."""
+KEEPS_RANK = frozenset({"Concat", "Pad", "Relu", "Sigmoid", "Slice", "Tanh", "Transpose"})
+"""Operators whose operands all have the rank of the result."""
 
 
 @dataclass(frozen=True)
@@ -26,6 +32,9 @@ class Facts:
         dims: tensor -> those of its dimensions that are defined.
         held: ``k`` of ``**k`` -> attributes that it stands for.
         outputs: call -> number of its outputs that the left side mentions; 0 for all of them, however many.
+        narrower: tensor -> shape that it doesn't widen, as in ``broadcast(shape(a), shape(b)) == shape(b)``.
+        least: tensor -> least rank that it has by a condition or by what reads it.
+        divisors: numbers that a condition divides a size by, as in ``dim(a, 0) % 2 == 0``.
     """
 
     conditions: list[tuple[frozenset[str], Expr]] = field(default_factory=list[tuple[frozenset[str], Expr]])
@@ -36,6 +45,9 @@ class Facts:
     valued: set[str] = field(default_factory=set[str])
     held: dict[str, frozenset[str]] = field(default_factory=dict[str, frozenset[str]])
     outputs: dict[Call, int] = field(default_factory=dict[Call, int])
+    narrower: dict[str, Expr] = field(default_factory=dict[str, Expr])
+    least: dict[str, int] = field(default_factory=dict[str, int])
+    divisors: set[int] = field(default_factory=set[int])
 
 
 def facts_of(rule: Rule) -> Facts:
@@ -49,6 +61,9 @@ def facts_of(rule: Rule) -> Facts:
     facts.const.update(facts.valued)
     for root in rule.lhs:
         _count_outputs(root, facts)
+    for call in calls_in(rule.lhs):
+        if call.op in SLIDES:
+            _read_rank(call.args[:2], SPATIAL, facts)
     return facts
 
 
@@ -81,10 +96,37 @@ def _read_condition(condition: Expr, facts: Facts) -> None:
             if key[0] == "dim" and key not in facts.definitions:
                 facts.dims.setdefault(key[1], []).append(key)
             facts.definitions.setdefault(key, []).append(expr)
+        _read_remainder(condition.args[0], facts)
+        _read_broadcast(condition.args[0], condition.args[1], facts)
+    elif condition.kind == ">=" and condition.args[0].value == "rank":
+        least = condition.args[1].value
+        if isinstance(least, int):
+            _read_rank([Var(str(condition.args[0].args[0].value))], least, facts)
     elif condition.kind == "call" and condition.value == "const":
         facts.const.add(str(condition.args[0].value))
     elif condition.kind == "not" and condition.args[0].value == "const":
         facts.variable.add(str(condition.args[0].args[0].value))
+
+
+def _read_rank(terms: Iterable[Root], least: int, facts: Facts) -> None:
+    """Read that tensors have a least rank, and so those that they are made of."""
+    for term in terms:
+        if isinstance(term, Var):
+            facts.least[term.name] = max(least, facts.least.get(term.name, 0))
+        elif isinstance(term, Call) and term.op in KEEPS_RANK:
+            _read_rank(term.args, least, facts)
+
+
+def _read_broadcast(expr: Expr, widest: Expr, facts: Facts) -> None:
+    if expr.kind == "call" and expr.value == "broadcast" and len(expr.args) == 2 and expr.args[1] == widest:
+        key = _key(expr.args[0])
+        if key and key[0] == "shape":
+            facts.narrower[key[1]] = widest
+
+
+def _read_remainder(expr: Expr, facts: Facts) -> None:
+    if expr.kind == "%" and expr.args[0].value == "dim" and isinstance(expr.args[1].value, int):
+        facts.divisors.add(expr.args[1].value)
 
 
 def _key(expr: Expr) -> Key | None:

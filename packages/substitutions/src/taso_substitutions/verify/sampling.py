@@ -15,16 +15,19 @@ import numpy as np
 from taso_gym.errors import EquivalenceError, TypeInferenceError
 from taso_gym.rules.covered import covered
 from taso_gym.rules.rule import Call, Expr, Root, Rule
+from taso_gym.signature import Signature
+from taso_gym.tensor import TensorType
 from taso_substitutions.verify.bindings import Bindings
 from taso_substitutions.verify.draw import Draw, Unfit
 from taso_substitutions.verify.facts import calls_in, facts_of
 from taso_substitutions.verify.instance import Instance
 from taso_substitutions.verify.site import CallSite
 
-TRIES_PER_CALL = 25
-TRIES_PER_INSTANCE = 200
+TRIES_PER_CALL = 8
+TRIES_PER_INSTANCE = 600
 FLOATING = ("float", "float", "float", "double")
 ANY = ("float", "int64", "double", "int32")
+SLIDE = ("kernel_shape", "strides", "dilations")
 Roots = tuple[Root, ...]
 
 
@@ -92,7 +95,7 @@ class _Stream:
         self.tries += 1
         dtype = str(self.rng.choice(self.dtypes))
         try:
-            instance = sample_instance(Bindings(self.rule, self.facts, Draw(self.rng), dtype))
+            instance = sample_instance(Bindings(self.rule, self.facts, Draw(self.rng, self.facts.divisors), dtype))
         except Unfit:
             return
         if str(instance) not in self.seen:
@@ -113,8 +116,11 @@ def sample_instance(bindings: Bindings) -> Instance:
     side = bindings.side()
     if any(t.const for t in side.outputs(rule.lhs)):
         raise Unfit("an output that is constant")
-    if not covered(rule, [side.sign(call) for call in calls_in(rule.lhs)]):
+    signatures = [side.sign(call) for call in calls_in(rule.lhs)]
+    if not covered(rule, signatures):
         raise Unfit("tensors that no rule is used on")
+    if any(sig.op.name == "AveragePool" and averages_nothing(sig) for sig in signatures):
+        raise Unfit("a left side that is 0 / 0 somewhere")
     return bindings.instance()
 
 
@@ -129,3 +135,16 @@ def _bind(call: Call, bindings: Bindings) -> None:
             if not site.drew:
                 break
     raise Unfit(f"no operands for {call.op}")
+
+
+def averages_nothing(sig: Signature) -> bool:
+    """Whether an AveragePool that doesn't count padding has a window without elements, as wide dilations make them."""
+    attrs, (image, result) = dict(sig.attrs), (*sig.inputs[:1], *sig.outputs[:1])
+    assert isinstance(image, TensorType) and isinstance(result, TensorType)
+    sizes, counts = (type_.shape[2:] for type_ in (image, result) if type_.shape)
+    slides = zip(sizes, counts, *(attrs[name] for name in SLIDE), attrs["pads"], strict=False)
+    return not attrs["count_include_pad"] and any(
+        not any(0 <= at * stride - pad + k * dilation < size for k in range(kernel))
+        for size, count, kernel, stride, dilation, pad in slides
+        for at in range(count)
+    )

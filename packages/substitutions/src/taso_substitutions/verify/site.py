@@ -11,8 +11,9 @@ from taso_gym.rules.pattern import bound_names
 from taso_gym.rules.rule import Absent, Call, Constant, Expr, Rest, Root, Var
 from taso_gym.signature import Signature, signature
 from taso_gym.tensor import TensorType
+from taso_substitutions.verify.attributes import ATTRIBUTES, ORDER
 from taso_substitutions.verify.bindings import Bindings
-from taso_substitutions.verify.draw import ATTRIBUTES, ORDER, Unfit
+from taso_substitutions.verify.draw import Unfit
 from taso_substitutions.verify.instance import operator_of
 from taso_substitutions.verify.operands import DTYPES, Shape, operand_shape
 
@@ -117,15 +118,17 @@ class CallSite:
     def _drawn(self, name: str) -> Any:
         if (self.call.op, name) not in ATTRIBUTES:
             raise EquivalenceError(f"expected a way to draw the attribute {name} of {self.call.op}, found none")
-        self.drew = True
         for earlier in self._names():
             if earlier == name:
                 break
             self.attr(earlier)
         if name == "split":
             self.facts["outputs"] = self._outputs()
+        self.facts["operands"] = self.known
         shape = next((s for s in self.known if s is not None), ())
-        return ATTRIBUTES[self.call.op, name](self.draw, shape, self.facts)
+        drawn = ATTRIBUTES[self.call.op, name](self.draw, shape, self.facts)
+        self.drew = True
+        return drawn
 
     def _outputs(self) -> int:
         """Draw how many outputs the call has: those that the rule mentions, or more."""
@@ -133,7 +136,7 @@ class CallSite:
         return mentioned + self.draw.chance(0.2) if mentioned else self.draw.integer(1, 3)
 
     def _bind_operand(self, arg: Var, index: int) -> None:
-        self.drew = True
+        self.drew |= self.bindings.defined(("shape", arg.name, None)) is None
         dtype = DTYPES.get((self.call.op, index), self.bindings.dtype)
         self.bindings.bind_tensor(arg.name, dtype, operand_shape(self.call.op, self, index))
         self.known[index] = self._shape(arg)
