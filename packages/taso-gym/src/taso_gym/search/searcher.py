@@ -181,4 +181,6 @@ class Searcher(ABC):
             self.rng.bit_generator.state = data["rng"]
             self.resume(data["frontier"])
         except (KeyError, TypeError, ValueError, IndexError) as error:
-            raise OptionError(f"expected a checkpoint of {type(self).__name__}, found damaged data: {error}") from error
+            raise OptionError(
+                f"expected a checkpoint of {type(self).__name__}, found damaged data or another version's: {error}"
+            ) from error
