@@ -150,22 +150,20 @@ TARGETS = {
 
 def figures_of(gap: Gap) -> dict[str, float]:
     """Return the figures of the table by name."""
-    one, five, ten, whole = gap.horizons
+    horizons = dict(zip(("k = 1", "k = 5", "k = 10", "full"), gap.horizons, strict=True))
+    near = {name: horizons[name] for name in ("k = 1", "k = 10")}
     return {
         "reward MAE, %": gap.ranking.mae,
         "sign accuracy": gap.ranking.sign_accuracy,
         "Spearman over candidates": gap.ranking.spearman,
         "retrieval among 100": gap.one_step.retrieval,
-        "gap, k = 1": one.gap,
-        "gap, k = 5": five.gap,
-        "gap, k = 10": ten.gap,
-        "gap, full": whole.gap,
-        "steps, full": whole.steps,
-        "mask F1, k = 1": one.f1,
-        "mask F1, k = 10": ten.f1,
-        "mask F1, full": whole.f1,
-        "illegal, k = 1": one.illegal,
-        "illegal, k = 10": ten.illegal,
+        **{f"error of the sum, {name}, %": found.reward_error for name, found in horizons.items()},
+        **{f"gap, {name}": found.gap for name, found in horizons.items()},
+        "steps, full": horizons["full"].steps,
+        **{f"mask precision, {name}": found.precision for name, found in near.items()},
+        **{f"mask recall, {name}": found.recall for name, found in near.items()},
+        **{f"mask F1, {name}": found.f1 for name, found in horizons.items() if name != "k = 5"},
+        **{f"illegal, {name}": found.illegal for name, found in near.items()},
         "end AUC": gap.one_step.end_auc,
     }
 
