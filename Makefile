@@ -34,7 +34,7 @@ $(STAMP): $(INPUTS)
 	@$(PIP) install -c constraints.txt --no-build-isolation -e 'packages/taso-gym[cpu]' -e packages/substitutions -e packages/agents
 	@touch $@
 
-demo: install ## Train an agent on BERT for some minutes and show what it gains
+demo: install ## Train an agent on BERT for five minutes and show what it gains
 	@$(BIN)/python examples/maskable_ppo.py
 
 test: install ## Run the tests that need neither a GPU nor patience
