@@ -8,7 +8,6 @@ what the right side needs, and at last the whole typing. Every rule that comes o
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import lru_cache
 from itertools import islice
 
 from taso_gym.errors import TasoError
@@ -72,14 +71,14 @@ def first_that_passes(name: str, body: str, conditions: Iterator[list[str]], ins
         rule = parsed(f"{name}: {body}{suffix}")
         if rule is None or any(_allows(rule, instance) for instance in refuting) or not is_sampled(rule):
             continue
-        exact = parsed(f"{name} [exact]: {body}{suffix}")
-        keeps = exact and operators_of((*rule.lhs, *rule.rhs)) <= ROUNDS_ONCE
-        found = exact if exact and keeps and isinstance(outcome_of(exact), Passed) else rule
-        outcome = outcome_of(found)
+        keeps = operators_of((*rule.lhs, *rule.rhs)) <= ROUNDS_ONCE
+        exact = parsed(f"{name} [exact]: {body}{suffix}") if keeps else None
+        outcome = outcome_of(exact) if exact else None
+        outcome = outcome if isinstance(outcome, Passed) else outcome_of(rule)
         if isinstance(outcome, Counterexample):
             refuting.append(outcome.instance)
-        elif outcome and is_proved(found, instances) and isinstance(outcome_of(found, LAST_SEED), Passed):
-            return found
+        elif outcome and is_proved(outcome.rule, instances) and isinstance(outcome_of(outcome.rule, LAST_SEED), Passed):
+            return outcome.rule
     return None
 
 
@@ -190,7 +189,6 @@ def is_sampled(rule: Rule) -> bool:
         return False
 
 
-@lru_cache(maxsize=1)
 def outcome_of(rule: Rule, seed: int = 0) -> Passed | Counterexample | None:
     """Return how a rule passes or fails T3 on as many instances as it is certified on, None where there are too few."""
     try:

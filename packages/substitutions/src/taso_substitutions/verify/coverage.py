@@ -17,7 +17,7 @@ import numpy as np
 
 from taso_gym.errors import EquivalenceError, TypeInferenceError
 from taso_gym.rules.conditions import Binding, holds
-from taso_gym.rules.covered import WINDOWS, rank_limit
+from taso_gym.rules.covered import about_images, rank_limit
 from taso_gym.rules.functions import Operand, Undefined
 from taso_gym.rules.rule import Call, Rest, Rule, Var
 from taso_gym.tensor import TensorType
@@ -114,11 +114,6 @@ def _kind(instance: Instance) -> str:
     return f"{dict(instance.attrs)} {shapes} {instance.literals}"
 
 
-def slides(rule: Rule) -> bool:
-    """Whether a rule is about windows."""
-    return any(call.op in WINDOWS for call in calls_in(rule.lhs))
-
-
 def _maps(rule: Rule) -> bool:
     return all(call.op in MAPPING for call in calls_in((*rule.lhs, *rule.rhs)))
 
@@ -140,9 +135,9 @@ def uniform(rule: Rule, size: int = SIZE) -> Iterator[Instance]:
 
     What mustn't widen a shape has the last of that shape's sizes.
 
-    None for rules about windows, whose sizes decide about types: the sampler finds those that fit.
+    None for rules about images, whose sizes decide about types: the sampler finds those that fit.
     """
-    if not slides(rule):
+    if not about_images(rule):
         calls = list(calls_in(rule.lhs))
         highest = min(rank_limit(rule), MAPPED_RANK) if _maps(rule) else rank_limit(rule)
         bindings = Bindings(rule, facts_of(rule), Draw(np.random.default_rng(2)), "float")

@@ -10,10 +10,11 @@ from typing import Literal
 
 import numpy as np
 
+from taso_gym.rules.covered import about_images
 from taso_gym.rules.rule import Rule
 from taso_substitutions.verify.analytic import prove_analytic
 from taso_substitutions.verify.bounded import BoundedProof, Model, prove_bounded
-from taso_substitutions.verify.coverage import Coverage, Prove, RefutedError, cover, slides, uniform
+from taso_substitutions.verify.coverage import Coverage, Prove, RefutedError, cover, uniform
 from taso_substitutions.verify.instance import Instance
 from taso_substitutions.verify.normal.factors import WorkExhaustedError
 from taso_substitutions.verify.prover import Proof, UnprovableError, prove
@@ -26,7 +27,7 @@ ORDERED = frozenset({"literal", "max", "piecewise", "scale", "case"})
 EXAMPLES = 6
 """Instances that the size-generic prover generalises for the sake of their attributes, besides those of other ranks.
 
-Of rules about windows, which have many attributes, it generalises all that were sampled, if these are in general.
+Of rules about images, which have many attributes, it generalises all that were sampled, if these are in general.
 """
 BOUNDED = 3
 """Instances that z3 decides where the size-generic prover doesn't."""
@@ -146,7 +147,7 @@ def _covered(method: Prove, rule: Rule, samples: Sequence[Instance]) -> Coverage
     """
     try:
         found = cover(rule, samples, EXAMPLES, method)
-        if slides(rule) and not any(p.numbers for p in found.proofs):
+        if about_images(rule) and not any(p.numbers for p in found.proofs):
             found = cover(rule, samples, len(samples), method)
     except (UnprovableError, WorkExhaustedError):
         return None

@@ -15,16 +15,20 @@ WINDOWS = frozenset({"Conv", "ms.FusedConv", "MaxPool", "AveragePool", "LRN"})
 HIGH_RANK, LOW_RANK, MANY = 6, 5, 4
 
 
+def about_images(rule: Rule) -> bool:
+    """Whether a rule's left side has an operator on images."""
+    return any(call.op in WINDOWS for call in calls_of(rule.lhs))
+
+
 @lru_cache(maxsize=4096)
 def rank_limit(rule: Rule) -> int:
     """Return the largest rank of a tensor for which a rule is shown and used.
 
     It is 6, but 5 for rules about images, and for those of four tensors or more, whose combinations of ranks are many.
     """
-    calls = list(calls_of(rule.lhs))
-    if any(call.op in WINDOWS for call in calls):
+    if about_images(rule):
         return LOW_RANK
-    tensors = {arg.name for call in calls for arg in call.args if isinstance(arg, Var | Rest)}
+    tensors = {arg.name for call in calls_of(rule.lhs) for arg in call.args if isinstance(arg, Var | Rest)}
     return HIGH_RANK if len(tensors) < MANY else LOW_RANK
 
 
