@@ -111,7 +111,7 @@ def check_memory(fragments: list[Fragment], ops: int, jobs: int, limit: float) -
         limit: GiB; 0 for what is available.
     """
     available = limit * 2**30 if limit else os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    needed = {f.name: estimated_bytes(f, min(ops, f.most)) for f in fragments}
+    needed = {f.name: estimated_bytes(f, ops) for f in fragments}
     largest = sorted(needed, key=lambda name: -needed[name])[:jobs]
     total = sum(needed[name] for name in largest)
     if total > available:

@@ -118,7 +118,6 @@ class Fragment:
         instances: the operators.
         shares: size of each letter as a share of the largest that ``--max-shape`` allows it, in both bindings.
         usual: whether it is one of ``--fragments all``.
-        most: most operators of its graphs, however many ``--ops`` asks for: where more take too long.
         sizes: the two bindings of the letters; `sized` works them out.
     """
 
@@ -127,7 +126,6 @@ class Fragment:
     instances: tuple[Instance, ...]
     shares: Mapping[str, Share]
     usual: bool = True
-    most: int = MOST_OPERATORS
     sizes: tuple[Mapping[str, int], ...] = ()
 
     def types(self) -> dict[str, TensorType]:
@@ -190,12 +188,7 @@ def op(
 
 
 def fragment(
-    name: str,
-    inputs: str,
-    *instances: Instance,
-    usual: bool = True,
-    most: int = MOST_OPERATORS,
-    shares: Mapping[str, Share] | None = None,
+    name: str, inputs: str, *instances: Instance, usual: bool = True, shares: Mapping[str, Share] | None = None
 ) -> Fragment:
     """Return a fragment; inputs are written ``x y: AB, s:``."""
     named: dict[str, str] = {}
@@ -204,4 +197,4 @@ def fragment(
         named |= dict.fromkeys(names.split(), shape.strip())
     letters = sorted({c for shape in named.values() for c in shape if not c.isdigit()})
     bound = {**{k: DEFAULT_SHARES[k] for k in letters}, **(shares or {})}
-    return Fragment(name, named, instances, bound, usual, most)
+    return Fragment(name, named, instances, bound, usual)

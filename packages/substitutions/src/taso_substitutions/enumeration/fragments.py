@@ -111,15 +111,22 @@ FRAGMENTS = {
         ),
         fragment(
             "softmax",
-            "x: AB, c: A1, w: BB",
+            "x y: AB, c: A1, w: BB",
             op("Sub", 2, column=True),
             op("Div", 2, column=True),
             op("Exp"),
             op("Softmax", axis=1),
             ROW_SUM,
+            MATMUL,
+        ),
+        # Sums and means are apart: what relates them is the number of columns, which no operator computes
+        fragment(
+            "means",
+            "x y: AB, c: A1, w: BB, g: B",
+            op("Sub", 2, column=True),
+            op("LayerNormalization", 2, axis=1),
             ROW_MEAN,
             MATMUL,
-            most=3,
         ),
         fragment(
             "layers",

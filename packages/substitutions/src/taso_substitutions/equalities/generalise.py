@@ -35,7 +35,7 @@ from taso_substitutions.verify.prover import Proof, UnprovableError, prove
 
 ANALYTIC = frozenset({"Div", "Exp", "Softmax", "LayerNormalization", "BatchNormalization"})
 """Operators of which the fragments have equalities that are true of these functions, not of any."""
-AVERAGING = frozenset({"ReduceMean", "GlobalAveragePool"})
+SUMMING = frozenset({"ReduceSum", "ReduceMean", "GlobalAveragePool"})
 """Operators in which sizes are numbers: what they make equal may be so for equal sizes only."""
 SPLITS = 4
 """Most occurrences of a variable on each side for which all ways to tell them apart are tried."""
@@ -95,12 +95,11 @@ class Generaliser:
             return None
         if not set(attribute_variables(right)) <= set(attribute_variables(left)):
             return None
-        rules = [equality.rule("candidate")]
-        if operators_of((left, right)) & AVERAGING:
-            rules.append(typed_rule(equality))
-        for rule in rules:
+        with suppress(TasoError):
+            return shown(equality.rule("candidate"), self.binding(equality))
+        if operators_of((left, right)) & SUMMING:
             with suppress(TasoError):
-                return shown(rule, self.binding(equality))
+                return shown(typed_rule(equality), self.binding(equality))
         return None
 
     def binding(self, equality: Equality) -> Binding:
@@ -161,7 +160,8 @@ def _parts(count: int, *, without_first: bool = False) -> list[tuple[int, ...]]:
 
 def typed_rule(equality: Equality) -> Rule:
     """Return an equality as a rule for operands that are typed as it is: sizes that are one letter are equal."""
-    named = [(n, t.shape or ()) for n, t in equality.named().items()]
+    used = set(variables(equality.left))
+    named = [(n, t.shape or ()) for n, t in equality.named().items() if n in used]
     conditions = [f"rank({n}) == {len(shape)}" for n, shape in named]
     first: dict[Dim, str] = {}
     for name, shape in named:

@@ -109,7 +109,7 @@ class Pipeline:
         """Run the stages that concern one fragment."""
         keys = {f.name: digest_of(__version__, f, ops) for f in fragments}
         missing = [f for f in fragments if not self.work.has(f"{f.name}.found", keys[f.name])]
-        made = self._map("search", searched, [Searching(f, min(ops, f.most)) for f in missing])
+        made = self._map("search", searched, [Searching(f, ops) for f in missing])
         with self._timed("search"):
             found = {f.name: self._found(f.name, keys[f.name], made) for f in fragments}
         with self._timed("prove"):
@@ -180,7 +180,7 @@ class Pipeline:
         keys = sorted(every, key=lambda k: rank(every[k]))
 
         def make() -> list[str]:
-            work = [Relate(r.fragment, min(ops, r.fragment.most), [every[k].lines for k in keys]) for r in results]
+            work = [Relate(r.fragment, ops, [every[k].lines for k in keys]) for r in results]
             said = self._map("relate", related, work)
             uses = {r.fragment.name: dict(zip(keys, rows, strict=True)) for r, rows in zip(results, said, strict=True)}
             own = {r.fragment.name: r.statements for r in results}

@@ -67,7 +67,7 @@ def header(found: Generated, what: str, command: str, ops: int, rules: int, line
     operators = sorted({i.key for r in found.results for i in r.fragment.instances})
     totals: Mapping[str, int] = {k: sum(r.counts[k] for r in found.results) for k in found.results[0].counts}
     bounds = [
-        f"{r.fragment.name}, up to {min(ops, r.fragment.most)} operators: "
+        f"{r.fragment.name}, up to {ops} operators: "
         + ", ".join(f"{n}[{t}]" for n, t in r.fragment.inputs.items())
         + " with "
         + " and ".join("/".join(f"{k}={v}" for k, v in sorted(sizes.items())) for sizes in r.fragment.sizes)
