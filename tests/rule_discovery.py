@@ -66,6 +66,6 @@ def rules_of(name: str, start: str, *, lift: bool) -> list[str]:
 def lifted(text: str, fragment: str, inputs: str) -> list[str]:
     """Return the rules that state an equality of inputs of a fragment, one letter each, lifted."""
     (rule,) = parse_rules(f"r: {text}")
-    types = {f"x{i}": sized(fragment).types()[name] for i, name in enumerate(inputs)}
+    types = {f"x{i}": sized(fragment).types[name] for i, name in enumerate(inputs)}
     sides: list[Any] = [rule.lhs[0], rule.rhs[0]]
     return stated(canonical(sides[0], sides[1], types), FRAGMENTS[fragment].example(), lift=True)

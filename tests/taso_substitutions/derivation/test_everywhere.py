@@ -4,7 +4,7 @@ from taso_gym.rules.notation import parse_rules
 from taso_gym.rules.rule import Rule
 from taso_substitutions.derivation.everywhere import everywhere, typed
 
-TYPES = list(dict.fromkeys(sized("layers").types().values()))  # a matrix, a column, a row
+TYPES = list(dict.fromkeys(sized("layers").types.values()))  # a matrix, a column, a row
 
 
 def rule(text: str) -> Rule:
@@ -31,7 +31,7 @@ def test_conditions_are_kept() -> None:
 def test_of_other_operators_nothing_is_said() -> None:
     product = rule("MatMul(MatMul(x, y), z) => MatMul(x, MatMul(y, z))")
     assert not list(everywhere(product, TYPES))
-    assert list(typed(product, list(sized("matrix").types().values())))
+    assert list(typed(product, list(sized("matrix").types.values())))
 
 
 def test_constants_are_left_out() -> None:

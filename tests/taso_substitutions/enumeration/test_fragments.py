@@ -53,7 +53,7 @@ def test_letters_are_in_order_so_that_other_processes_go_on_with_the_same_work(n
 
 @pytest.mark.parametrize(("first", "second", "fits"), [("AB", "B", True), ("AB", "A1", True), ("A1", "B", False)])
 def test_a_row_and_a_column_make_no_matrix(first: str, second: str, fits: bool) -> None:
-    inputs = fragment("some", f"x: {first}, y: {second}", op("Add", 2)).types()
+    inputs = fragment("some", f"x: {first}, y: {second}", op("Add", 2)).types
     assert op("Add", 2).takes([inputs["x"], inputs["y"]]) is fits
 
 

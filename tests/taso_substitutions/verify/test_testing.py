@@ -28,6 +28,20 @@ def test_functions_are_opaque_in_the_field() -> None:
     assert getattr(verdict("f: Mul(Exp(x), Exp(y)) => Exp(Add(x, y))"), "method", "") == "float64"
 
 
+@pytest.mark.parametrize(
+    ("text", "method"),
+    [
+        ("f: Mul(x, Add(y, z)) => Add(Mul(x, y), Mul(x, z))", "field"),
+        ("f: Mul(Exp(x), Exp(y)) => Exp(Add(x, y))", "float64"),
+        ("f: Sub(x, y) => Sub(y, x)", ""),
+    ],
+)
+def test_one_of_both_ways_comes_to_the_same(text: str, method: str) -> None:
+    found = check_rule(parse_rules(text, "a.rules")[0], instances=12, draws=1, either=True)
+    assert getattr(found, "method", "") == method
+    assert type(found) is type(verdict(text))
+
+
 def test_a_small_difference_is_no_rounding() -> None:
     assert "on the left and" in fault("f: Sigmoid(x) => Sigmoid(Mul(x, 1.000001))")
 

@@ -35,12 +35,16 @@ class Poly:
         return isinstance(other, Poly) and self.terms == other.terms
 
     def __add__(self, other: Dim) -> Dim:
+        if isinstance(other, int) and not other:
+            return self
         return _collect([*self.terms, *_terms(other)])
 
     def __sub__(self, other: Dim) -> Dim:
         return self + other * -1
 
     def __mul__(self, other: Dim) -> Dim:
+        if isinstance(other, int) and other == 1:
+            return self
         return _collect([(tuple(sorted(a + b)), i * j) for a, i in self.terms for b, j in _terms(other)])
 
     def __rsub__(self, other: int) -> Dim:

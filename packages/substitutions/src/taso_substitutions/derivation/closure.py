@@ -56,6 +56,8 @@ class Closure:
         self.table, self.fragment, self.kinds = classes.table, classes.fragment, evaluator.kinds
         self.kind, self.roots = evaluator.kind, self.joins.roots
         self.written = [tuple((k, expression(v)) for k, v in i.attrs) for i in self.fragment.instances]
+        self._sizes = size_attributes(self.fragment)
+        self._known: dict[tuple[Any, ...], dict[str, Any]] = {}
 
     def edges(self, rule: Rule, rows: Ints | None = None) -> Edges:
         """Return what a rule with one result turns into what, or what some applications are turned into."""
@@ -100,7 +102,7 @@ class Closure:
                 types = {
                     name: operand.type for name, operand in binding.tensors.items() if isinstance(operand, Operand)
                 }
-                equality = canonical(*sides, types, size_attributes(self.fragment).items())
+                equality = canonical(*sides, types, self._sizes.items())
                 yield roots[kept], result[kept], level[kept], equality
 
     def _binding(self, rule: Rule, step: Step) -> Binding | None:
@@ -153,12 +155,15 @@ class Closure:
 
     def _defaults(self, call: Call, number: int, row: int) -> dict[str, Any]:
         """Return the attributes that an operator would have with only those that a call writes."""
-        actual = dict(self.attributes(number, row))
         instance = self.fragment.instances[number]
         kinds = self.kind[self.table.operands[row, : instance.arity]].tolist()
-        inputs = self.fragment.types()
-        types = instance.arranged([self.kinds.types[k] for k in kinds], [inputs[name] for name in instance.extra])
-        try:
-            return dict(signature(instance.op, {name: actual[name] for name, _ in call.attrs}, types).attrs)
-        except TypeInferenceError:
-            return {}
+        case = (number, *kinds, *(name for name, _ in call.attrs))
+        if case not in self._known:
+            actual, inputs = dict(self.attributes(number, row)), self.fragment.types
+            types = instance.arranged([self.kinds.types[k] for k in kinds], [inputs[name] for name in instance.extra])
+            try:
+                found = signature(instance.op, {name: actual[name] for name, _ in call.attrs}, types)
+                self._known[case] = dict(found.attrs)
+            except TypeInferenceError:
+                self._known[case] = {}
+        return self._known[case]

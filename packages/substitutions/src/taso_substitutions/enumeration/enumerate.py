@@ -218,7 +218,7 @@ def estimated_bytes(fragment: Fragment, ops: int) -> int:
 
     Each level has about as many times more tensors as the second has more than the first.
     """
-    elements = max(prod(bound_shape(t, s)) for t in fragment.types().values() for s in fragment.sizes)
+    elements = max(prod(bound_shape(t, s)) for t in fragment.types.values() for s in fragment.sizes)
     counts = [0, 1]
     if elements <= 10**6:  # else even the first levels are too large to try
         enumerate_fragment(fragment, min(ops, 2), lambda _size, new: counts.append(new))

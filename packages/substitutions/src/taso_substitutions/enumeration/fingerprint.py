@@ -50,7 +50,7 @@ class Evaluator:
     def _add_inputs(self) -> None:
         rng = np.random.default_rng(self.seed)
         kinds, prints = [], []
-        for type_ in self.fragment.types().values():
+        for type_ in self.fragment.types.values():
             kinds.append(self.kinds.number(type_))
             arrays = [rng.integers(1, MERSENNE_31, (*bound_shape(type_, s), 1)) for s in self.fragment.sizes]
             prints.append(self._fingerprint(kinds[-1], arrays)[0])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, NamedTuple, TypeVar
 
 from taso_gym.errors import OptionError
@@ -128,8 +129,9 @@ class Fragment:
     usual: bool = True
     sizes: tuple[Mapping[str, int], ...] = ()
 
-    def types(self) -> dict[str, TensorType]:
-        """Return the inputs' types over symbols."""
+    @cached_property
+    def types(self) -> Mapping[str, TensorType]:
+        """The inputs' types over symbols."""
         return {name: TensorType("float", _shape(text)) for name, text in self.inputs.items()}
 
     def example(self) -> dict[str, int]:

@@ -28,7 +28,7 @@ class Kinds:
         self.types: list[TensorType] = []
         self._numbers: dict[TensorType, int] = {}
         self._signatures: dict[tuple[int, tuple[int, ...]], Signature | None] = {}
-        self._extra = fragment.types()
+        self._extra = fragment.types
         self._table: list[NDArray[np.int8]] = []
         self._capacity = 0
 

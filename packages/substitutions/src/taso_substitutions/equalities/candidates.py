@@ -201,7 +201,7 @@ def candidates(classes: Classes, most: int) -> Iterator[tuple[int, Equality]]:
         most: operators of a DAG.
     """
     fragment, table = classes.fragment, classes.table
-    terms, types, sizes = Terms(classes), fragment.types(), size_attributes(fragment)
+    terms, types, sizes = Terms(classes), fragment.types, size_attributes(fragment)
     seen: set[str] = set()
     pairs = classes.pairs()
     for number in pairs[table.size[pairs] <= most].tolist():

@@ -29,7 +29,6 @@ TURNS = ("p[a]", "inverse(p)[a]")
 """What an axis on the right may be, of a permutation and an axis on the left."""
 COMPOSED = "compose(p, q)"
 """What a permutation on the right may be, of two on the left."""
-INSTANCES = 10
 
 
 def lifted(general: General, name: str) -> list[str]:
@@ -37,7 +36,7 @@ def lifted(general: General, name: str) -> list[str]:
     found: list[str] = []
     for equality, proof, end in general.directions():
         rules = (
-            first_that_passes(f"{name}{end}", form.body, conditions_of(equality, proof, form), INSTANCES)
+            first_that_passes(f"{name}{end}", form.body, conditions_of(equality, proof, form))
             for form in liftings(equality)
         )
         rule = next(filter(None, rules), None) or statement_of(equality, proof, f"{name}{end}")

@@ -63,7 +63,7 @@ def statement_of(equality: Equality, proof: Proof, name: str) -> Rule | None:
     return first_that_passes(name, equality.body, attempts(equality, proof))
 
 
-def first_that_passes(name: str, body: str, conditions: Iterator[list[str]], instances: int = INSTANCES) -> Rule | None:
+def first_that_passes(name: str, body: str, conditions: Iterator[list[str]]) -> Rule | None:
     """Return a rule under the first set of conditions with which it passes; None where none does."""
     refuting: list[Instance] = []
     for wanted in map(dict.fromkeys, conditions):
@@ -77,7 +77,7 @@ def first_that_passes(name: str, body: str, conditions: Iterator[list[str]], ins
         outcome = outcome if isinstance(outcome, Passed) else outcome_of(rule)
         if isinstance(outcome, Counterexample):
             refuting.append(outcome.instance)
-        elif outcome and is_proved(outcome.rule, instances) and isinstance(outcome_of(outcome.rule, LAST_SEED), Passed):
+        elif outcome and is_proved(outcome.rule) and isinstance(outcome_of(outcome.rule, LAST_SEED), Passed):
             return outcome.rule
     return None
 
@@ -192,19 +192,19 @@ def is_sampled(rule: Rule) -> bool:
 def outcome_of(rule: Rule, seed: int = 0) -> Passed | Counterexample | None:
     """Return how a rule passes or fails T3 on as many instances as it is certified on, None where there are too few."""
     try:
-        return check_rule(rule, instances=CERTIFIED, draws=1, seed=seed, tries=RARELY)
+        return check_rule(rule, instances=CERTIFIED, draws=1, seed=seed, tries=RARELY, either=True)
     except TasoError:
         return None
 
 
-def is_proved(rule: Rule, instances: int = INSTANCES) -> bool:
+def is_proved(rule: Rule) -> bool:
     """Whether T1 proves a rule, with nothing lacking, on its first instances, however their axes broadcast.
 
     What the right side drops may be what was the largest on the left, and what it says of axes may be wrong for other
     ranks, so the types of both sides are compared for variants of these instances and for other ranks, too.
     """
     try:
-        for instance in sample_instances(rule, instances, 0, tries=RARELY):
+        for instance in sample_instances(rule, INSTANCES, 0, tries=RARELY):
             proof = shown(rule, instance.binding())
             if not proof.complete or any(type_fault(rule, v) for v in variants(rule, instance, proof)):
                 return False

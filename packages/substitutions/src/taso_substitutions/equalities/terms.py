@@ -136,7 +136,8 @@ def canonical(
     left: Term, right: Term, types: Mapping[str, TensorType], attrs: Iterable[tuple[str, Any]] = ()
 ) -> Equality:
     """Name tensor variables ``x0``, … and attribute variables ``s0``, … in order of first use."""
-    names, sizes, values = variables(left, right), attribute_variables(left, right), dict(attrs)
+    names, values = variables(left, right), dict(attrs)
+    sizes = attribute_variables(left, right) if values else []
     renaming: dict[Root, Root] = {Var(old): Var(f"x{i}") for i, old in enumerate(names)}
     renamed = {old: f"s{i}" for i, old in enumerate(sizes)}
     sides = [substitute(side, renaming, renamed) for side in (left, right)]

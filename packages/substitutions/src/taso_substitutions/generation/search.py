@@ -103,7 +103,8 @@ class Search:
 
     def __init__(self, fragment: Fragment, ops: int) -> None:
         self.fragment, self.ops = fragment, ops
-        self.types = list(dict.fromkeys(fragment.types().values()))
+        self.types = list(dict.fromkeys(fragment.types.values()))
+        self._sizes = size_attributes(fragment)
         begin = time.process_time()
         self.table, evaluator = enumerate_fragment(fragment, ops)
         self.enumeration_s = time.process_time() - begin
@@ -211,8 +212,7 @@ class Search:
         """Return the equality of an application and its class's representative."""
         if row not in self._equalities:
             sides = self.terms.of(row), self.terms.of_value(int(self.table.value[row]))
-            sizes = size_attributes(self.fragment).items()
-            self._equalities[row] = canonical(*sides, self.fragment.types(), sizes)
+            self._equalities[row] = canonical(*sides, self.fragment.types, self._sizes.items())
         return self._equalities[row]
 
     def add(self, statement: Statement) -> None:

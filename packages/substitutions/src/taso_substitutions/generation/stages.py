@@ -68,7 +68,7 @@ def related(work: Relate) -> list[list[str]]:
     """Return what each statement says in a fragment, as encoded equalities for each choice of types and attributes."""
     table, evaluator = enumerate_fragment(work.fragment, min(work.ops, SMALL))
     closure = Closure(Classes(work.fragment, table, evaluator.trivial), evaluator)
-    types = list(dict.fromkeys(work.fragment.types().values()))
+    types = list(dict.fromkeys(work.fragment.types.values()))
     found: list[list[str]] = []
     for lines in work.statements:
         rules = [rule for line in lines for rule in parse_rules(line)]

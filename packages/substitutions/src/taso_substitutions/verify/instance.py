@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, cast
 
 import numpy as np
@@ -101,7 +102,10 @@ class Side:
     ) -> None:
         self.instance, self.left, self.dtype = instance, left, dtype or instance.dtype
         self._signatures: dict[Call, Signature] = {} if signatures is None else signatures
-        self._binding = instance.binding()
+
+    @cached_property
+    def _binding(self) -> Binding:
+        return self.instance.binding()
 
     def sign(self, call: Call) -> Signature:
         """Return the signature of a call.

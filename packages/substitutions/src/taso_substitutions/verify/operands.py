@@ -33,6 +33,10 @@ class Site(Protocol):
         """Return an attribute of the call, drawn now if need be."""
         ...
 
+    def items(self, name: str) -> int | None:
+        """Return how many items an attribute has that the call writes as a list; None for any other."""
+        ...
+
     def block(self) -> int:
         """Return the block size of the DepthToSpace that makes the first operand, 1 where none does."""
         ...
@@ -45,6 +49,11 @@ def first_known(site: Site) -> Shape | None:
 
 def _any(site: Site, _index: int) -> Shape:
     return site.draw.familiar()
+
+
+def _padded(site: Site, _index: int) -> Shape:
+    pads = site.items("pads")
+    return site.draw.shape(pads // 2, pads // 2) if pads else site.draw.familiar()
 
 
 def _elementwise(site: Site, _index: int) -> Shape:
@@ -227,6 +236,7 @@ OPERANDS: Mapping[str, Operand] = {
     "Gather": _gather,
     "MatMul": _matmul,
     "PRelu": _slope,
+    "Pad": _padded,
     "ms.SkipLayerNormalization": _skip,
     "ms.FusedMatMul": _fused_matmul,
     "ms.MultiHeadAttention": _heads,

@@ -62,6 +62,11 @@ class CallSite:
             self.facts[name] = self._find(name)
         return self.facts[name]
 
+    def items(self, name: str) -> int | None:
+        """Return how many items an attribute has that the call writes as a list; None for any other."""
+        expr = self.written.get(name)
+        return len(expr.args) if expr is not None and expr.kind == "list" else None
+
     def block(self) -> int:
         """Return the block size of the DepthToSpace that makes the first operand, 1 where none does."""
         first = self.call.args[0]

@@ -146,7 +146,7 @@ class NumpyModule(ArrayModule):
     def pad(self, x: Array, widths: Sequence[tuple[int, int]], value: float | int = 0, mode: str = "constant") -> Array:
         """Pad each axis before and after."""
         fill = {"constant_values": self.constant(value, x).item()} if mode == "constant" else {}
-        return self.np.pad(x, list(widths), mode, **fill) if widths else x
+        return self.np.pad(x, list(widths), mode, **fill) if any(map(any, widths)) else x
 
     def take(self, x: Array, indices: Array, axis: int) -> Array:
         """Elements at ``indices`` along an axis."""

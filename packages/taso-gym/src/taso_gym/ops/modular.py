@@ -236,7 +236,7 @@ class ModularModule(ArrayModule):
         """Pad each axis before and after."""
         fill: Any = {"constant_values": self.constant(value, x).values} if mode == "constant" else {}
         pad: Any = np.pad
-        return self._new(pad(x.values, list(widths), mode, **fill)) if widths else x
+        return self._new(pad(x.values, list(widths), mode, **fill)) if any(map(any, widths)) else x
 
     def take(self, x: Residues, indices: Residues, axis: int) -> Residues:
         """Elements at ``indices``; a residue above p / 2 is a negative index."""

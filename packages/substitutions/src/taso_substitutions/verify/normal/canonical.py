@@ -40,6 +40,8 @@ def canonical(coefficient: Fraction, bound: tuple[Bound, ...], factors: tuple[Fa
     if free:
         found += [("n", ranges.pop(name)) for name in free]
         coefficient, found = _cancel(coefficient, found)
+    if not ranges:
+        return Term(coefficient, (), tuple(sorted(found, key=factor_key)))
     height = height_of(found)
     order = _order(ranges, found)
     names = {old: (1, f"b{height}_{i}", 0) for i, old in enumerate(order)}

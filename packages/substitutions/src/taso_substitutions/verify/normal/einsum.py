@@ -64,7 +64,8 @@ def _contract(
     total = ONE
     for x, term in zip(xs, terms, strict=True):
         position = tuple(START if axis == UNIT else fixed[c] for c, axis in zip(term, x.axes, strict=True))
-        total = total * x.at(position)
+        element = x.at(position)
+        total = element if total is ONE else total * element
         if total is ZERO:
             break
     return total

@@ -93,6 +93,8 @@ class Polynomial:
 
     def scale(self, by: Fraction) -> Polynomial:
         """Multiply by a rational number."""
+        if by == 1:
+            return self
         if not by:
             return ZERO
         return Polynomial({k: t._replace(coefficient=t.coefficient * by) for k, t in self.terms.items()})
