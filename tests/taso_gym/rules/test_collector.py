@@ -2,7 +2,7 @@ import gc
 
 import pytest
 
-from taso_gym.rules.collector import paused
+from taso_gym.rules.collector import paused, seldom
 
 
 def test_the_collector_runs_again_afterwards() -> None:
@@ -25,3 +25,10 @@ def test_a_collector_that_was_off_stays_off() -> None:
         assert not gc.isenabled()
     finally:
         gc.enable()
+
+
+def test_it_runs_seldom_and_then_as_before() -> None:
+    before = gc.get_threshold()
+    with seldom():
+        assert gc.get_threshold()[0] > before[0]
+    assert gc.get_threshold() == before

@@ -94,7 +94,8 @@ class _View:
     """A site with other known shapes."""
 
     def __init__(self, site: Site, known: list[Shape | None]) -> None:
-        self.draw, self.known, self.attr, self.block = site.draw, known, site.attr, site.block
+        self.draw, self.known = site.draw, known
+        self.attr, self.items, self.block = site.attr, site.items, site.block
 
 
 def _gemm(site: Site, index: int) -> Shape:
