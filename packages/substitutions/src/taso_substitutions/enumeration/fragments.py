@@ -112,7 +112,6 @@ FRAGMENTS = {
         fragment(
             "softmax",
             "x y: AB, c: A1, w: BB",
-            op("Sub", 2, column=True),
             op("Div", 2, column=True),
             op("Exp"),
             op("Softmax", axis=1),
