@@ -97,11 +97,23 @@ def test_rules_of_more_operators_than_the_fragment_has_are_derived_by_saturation
     search = Search(sized("scalar"), 2)
     search.run()
     ranks = "rank(x) == 2 and rank(y) == 2 and rank(z) == 2"
-    deep, open_, other = parse_rules(
+    deep, open_ = parse_rules(
         f"d: Relu(MatMul(MatMul(x, y), Relu(z))) => Relu(MatMul(x, MatMul(y, Relu(z)))) if {ranks}\n"
-        f"o: Relu(Relu(Relu(MatMul(x, y)))) => Relu(MatMul(x, y)) if rank(x) == 2 and rank(y) == 2\n"
-        f"c: Relu(Add(x, x)) => Relu(Mul(x, 2))"
+        f"o: Relu(Relu(Relu(MatMul(x, y)))) => Relu(MatMul(x, y)) if rank(x) == 2 and rank(y) == 2"
     )
     assert search.covers(deep) is True
     assert search.covers(open_) is False
-    assert search.covers(other) is None
+
+
+def test_rules_about_constants_and_other_operands_are_derived_at_their_own_types() -> None:
+    search = Search(sized("scalar"), 2)
+    search.run()
+    one, two, wide = parse_rules(
+        "one: Relu(Mul(Mul(x, 1), s)) => Relu(Mul(x, s)) if rank(s) == 0 and rank(x) == 2\n"
+        "two: Relu(Mul(Mul(x, 2), s)) => Relu(Mul(x, s)) if rank(s) == 0 and rank(x) == 2\n"
+        "wide: Relu(MatMul(MatMul(x, MatMul(y, x)), y)) => Relu(MatMul(MatMul(x, y), MatMul(x, y))) if rank(x) == 2 "
+        "and rank(y) == 2"
+    )
+    assert search.covers(one)
+    assert not search.covers(two)
+    assert search.covers(wide)

@@ -136,12 +136,16 @@ class Names:
 
     def write(self, term: Root, equality: Equality, leaf: str) -> str:
         """Return a term; ``leaf`` writes a variable, as egglog's own (``{}``) or as a constant."""
+        fixed = {name: f'(V "{value}")' for name, value in equality.fixed}
         if isinstance(term, Var):
-            return leaf.format(term.name)
+            return fixed.get(term.name, leaf.format(term.name))
         call = call_of(term)
         assert call is not None
         attrs = " ".join(f"{k}={'?' * len(attribute_variables(Call(call.op, (), ((k, v),))))}" for k, v in call.attrs)
-        values = [leaf.format(v.value) if v.kind == "name" else f'(V "{unparse_expr(v)}")' for _, v in call.attrs]
+        values = [
+            fixed.get(str(v.value), leaf.format(v.value)) if v.kind == "name" else f'(V "{unparse_expr(v)}")'
+            for _, v in call.attrs
+        ]
         types = [type_of(a, equality) for a in call.args]
         alike = call.op in BROADCASTING and types[0] == types[1]
         shapes = ("=", "=") if alike else tuple(map(_pattern, types))
@@ -156,11 +160,11 @@ class Names:
 
     def rewrites(self, rule: Equality) -> list[str]:
         """Return the directions of a rule in which no variable appears from nowhere."""
-        sides = [(rule.left, rule.right), (rule.right, rule.left)]
+        sides, fixed = [(rule.left, rule.right), (rule.right, rule.left)], {name for name, _ in rule.fixed}
         return [
             f"(rewrite {self.write(a, rule, '{}')} {self.write(b, rule, '{}')})"
             for a, b in sides
-            if call_of(a) is not None and _names(b) <= _names(a) and not _is_identity(a, b)
+            if call_of(a) is not None and _names(b) - fixed <= _names(a) and not _is_identity(a, b)
         ]
 
     def commutations(self) -> list[str]:

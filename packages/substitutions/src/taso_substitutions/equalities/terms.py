@@ -23,12 +23,14 @@ class Equality:
         left, right: terms over variables ``x0``, ``x1``, … in order of first use.
         types: type of each variable, over the fragment's letters.
         attrs: values of the attribute variables ``s0``, …, which hold sizes.
+        fixed: variables of either kind that stand for one value, as constants do, and a name of that value.
     """
 
     left: Term
     right: Term
     types: tuple[TensorType, ...]
     attrs: tuple[tuple[str, Any], ...] = ()
+    fixed: tuple[tuple[str, str], ...] = ()
 
     @property
     def size(self) -> int:

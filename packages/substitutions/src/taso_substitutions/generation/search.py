@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +21,7 @@ from taso_gym.rules.unparse import unparse
 from taso_substitutions.derivation.closure import Closure, Edges
 from taso_substitutions.derivation.components import Web, joined
 from taso_substitutions.derivation.derive import BATCH, Deriver
+from taso_substitutions.derivation.elsewhere import Elsewhere
 from taso_substitutions.derivation.everywhere import everywhere, is_of, typed
 from taso_substitutions.enumeration.enumerate import enumerate_fragment
 from taso_substitutions.enumeration.fragment import Fragment
@@ -230,11 +232,11 @@ class Search:
         pairs = [*old, *((e.ends, e.level) for e in edges)]
         self.web.add(name, np.concatenate([ends for ends, _ in pairs]), np.concatenate([level for _, level in pairs]))
 
-    def covers(self, rule: Rule) -> bool | None:
+    def covers(self, rule: Rule) -> bool:
         """Whether what has been found derives a rule wherever it applies to graphs of the fragment.
 
-        Where it applies to none of them, it is derived by saturation for the types of inputs that it takes. None where
-        that doesn't say: it has constants, or operators, sizes or attributes that the fragment hasn't.
+        Where it applies to none of them, it is derived by saturation for the types of inputs that it takes; where it
+        has constants, or operands that the fragment hasn't, with what is known of constants and at its own types.
         """
         edges = self.closure.edges(rule).ends
         if len(edges):
@@ -242,8 +244,15 @@ class Search:
             return bool((label[edges[:, 0]] == label[edges[:, 1]]).all())
         said = list(typed(rule, self.types))
         own = [e for e in said if is_of(e, self.fragment)]
-        derived = bool(said) and all(all(self.deriver.derives([e])) for e in own or said)
-        return True if derived else False if own else None
+        if said and all(all(self.deriver.derives([e])) for e in own or said):
+            return True
+        return not own and self._elsewhere.derives(rule)
+
+    @cached_property
+    def _elsewhere(self) -> Elsewhere:
+        """What has been found so far, for graphs that the fragment hasn't."""
+        rules = [rule for s in self.statements.values() for line in s.lines for rule in parse_rules(line)]
+        return Elsewhere(rules, [type_.bind(self.fragment.example()) for type_ in self.types])
 
 
 def is_rule(equality: Equality) -> bool:
