@@ -14,7 +14,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections import Counter
 from pathlib import Path
 
 from support.soundness import mutate, sound
@@ -24,13 +23,14 @@ from taso_gym.rules.ruleset import RuleSet
 from taso_gym.rules.taso_pb import read_file
 from taso_substitutions.enumeration.fragments import chosen_fragments
 from taso_substitutions.generation.search import Search
-from taso_substitutions.interop.judge import TasoWork, judge_taso
+from taso_substitutions.interop.judge import TasoWork, as_rules, judge_taso
 
 PUBLISHED = {
     "taso": "TASO: 75-92 s, 7.1 GB, 619 rules, 550 distinct, at least 11 false",
     "all": "TASO: not feasible (about 2 TB)",
     "judge": "TASO: hangs on the false ones; 342 s with today's z3",
 }
+FALSE = ("refuted", "undecided")
 COMMAND = Path(sys.executable).with_name("taso-gen-subst")
 
 
@@ -81,15 +81,13 @@ def covers(folder: Path, loop: float) -> None:
     said = f"{len(found.statements)} statements, {len(found.exceptions)} exceptions"
     print(f"\ncovers: cpu_s {took:.1f}, loops {took / loop:.0f}, peak_mib {peak:.0f}, {said}", flush=True)
     for file in sorted(folder.glob("*.pb")):
-        verdicts = [judge_taso(TasoWork(r, i, file.name)) for i, r in enumerate(read_file(file))]
-        true = sum(v.outcome not in ("refuted", "undecided") for v in verdicts)
-        stated = [v.rule for v in verdicts if v.rule is not None]
-        single = [rule for rule in stated if len(rule.lhs) == 1]
-        answers = Counter(search.covers(rule) for rule in single)
+        records = [TasoWork(record, number, file.name) for number, record in enumerate(read_file(file))]
+        true = [(w, v) for w, v in zip(records, map(judge_taso, records), strict=True) if v.outcome not in FALSE]
+        missing = [w.number for w, v in true if not all(map(search.covers, [v.rule] if v.rule else as_rules(w)))]
         print(
-            f"  {file.name}: {len(verdicts)} rules, {true} true, {len(stated)} of them with connected left sides, "
-            f"{len(single)} of these with one output: derived "
-            f"{answers[True]}, not derived {answers[False]}"
+            f"  {file.name}: {len(records)} rules, {len(true)} true, derived {len(true) - len(missing)}, "
+            f"not derived {missing or 'none'}",
+            flush=True,
         )
 
 

@@ -5,14 +5,14 @@ import pytest
 from taso_gym.rules.notation import parse_rules
 from taso_gym.rules.rule import Rule
 from taso_gym.tensor import TensorType
-from taso_substitutions.derivation.elsewhere import CONSTANTS, Elsewhere
+from taso_substitutions.derivation.elsewhere import KNOWN, Elsewhere
 from taso_substitutions.verify.levels import Evidence, assess
 
-FACTS = parse_rules(CONSTANTS.read_text(encoding="utf-8"))
+FACTS = parse_rules(KNOWN.read_text(encoding="utf-8"))
 TYPES = [TensorType("float", shape) for shape in ((2, 4, 6, 6), (4, 4, 3, 3), (5, 7), (7, 7), ())]
 KERNEL = "Expand({}, shape=[dim(x, 1), 1, 3, 3])"
 POOL = "AveragePool(x, count_include_pad=1, kernel_shape=[3, 3], pads=[1, 1, 1, 1])"
-KNOWN = parse_rules(
+RULES = parse_rules(
     "a: Relu(Relu(x)) => Relu(x)\n"
     "b: Conv(Concat(x, y, axis=a), w, **k) => Concat(Conv(x, w, **k), Conv(y, w, **k), axis=a) if a == 0\n"
     "c: Conv(x, Mul(w, s), **k) => Mul(Conv(x, w, **k), s) if rank(s) == 0"
@@ -20,7 +20,7 @@ KNOWN = parse_rules(
 
 
 @pytest.mark.parametrize("fact", FACTS, ids=[fact.name for fact in FACTS])
-def test_what_is_known_of_constants_is_shown(fact: Rule) -> None:
+def test_what_is_known_is_shown(fact: Rule) -> None:
     found = assess(fact, instances=8, draws=1)
     assert isinstance(found, Evidence)
     assert found.status in ("proved", "bounded")
@@ -42,4 +42,4 @@ def test_what_is_known_of_constants_is_shown(fact: Rule) -> None:
 )
 def test_what_follows(text: str, follows: bool) -> None:
     (rule,) = parse_rules(f"asked: {text}")
-    assert Elsewhere(KNOWN, TYPES).derives(rule) is follows
+    assert Elsewhere(RULES, TYPES).derives(rule) is follows

@@ -37,8 +37,8 @@ from taso_substitutions.equalities.terms import (
 from taso_substitutions.verify.instance import Evaluation, Instance, Side
 
 OPSET = 20
-CONSTANTS = Path(__file__).with_name("constants.rules")
-"""What is known of TASO's constants: rules ``Exp(a) => Exp(b)``, which say that a is b, since Exp is injective."""
+KNOWN = Path(__file__).with_name("known.rules")
+"""What is known besides; of these rules ``Exp(a) => Exp(b)`` says that a is b, since Exp is injective."""
 Used = frozenset[tuple[str, tuple[tuple[str, Any], ...]]]
 """Operators with all their attributes."""
 
@@ -52,47 +52,48 @@ class Elsewhere:
     """
 
     def __init__(self, rules: Iterable[Rule], types: Sequence[TensorType]) -> None:
-        self.rules = [rule for rule in rules if len(rule.lhs) == len(rule.rhs) == 1]
-        self.facts = parse_rules(CONSTANTS.read_text(encoding="utf-8"), CONSTANTS.name)
+        self.rules = [*rules, *parse_rules(KNOWN.read_text(encoding="utf-8"), KNOWN.name)]
         self.types = types
         self._deriver = cache(self._made)
 
     def derives(self, rule: Rule) -> bool:
-        """Whether a rule of one result follows at all of these types to which it applies, if there are any."""
-        goals = list(bound(rule, self.types, frozenset()))
-        return bool(goals) and all(self._follows(goal) for goal in goals)
+        """Whether all results of a rule follow at all of these types to which it applies, if there are any."""
+        cases = list(bound(rule, self.types, frozenset()))
+        return bool(cases) and all(map(self._follow, cases))
 
-    def _follows(self, goal: Equality) -> bool:
-        calls = [call for side in (goal.left, goal.right) for call in subterms(side)]
-        values = dict(goal.attrs)
-        used = frozenset((c.op, tuple((k, values[str(e.value)]) for k, e in c.attrs)) for c in calls)
-        found = {t for c in calls for t in (type_of(c, goal), *(type_of(a, goal) for a in c.args)) if t}
-        return self._deriver(frozenset(found), used).derives([goal])[0]
+    def _follow(self, goals: Sequence[Equality]) -> bool:
+        """Whether all results follow at one choice of types."""
+        types, used = set[TensorType](), set[tuple[str, Any]]()
+        for goal in goals:
+            calls, values = [*subterms(goal.left), *subterms(goal.right)], dict(goal.attrs)
+            types.update(t for c in calls for t in (type_of(c, goal), *(type_of(a, goal) for a in c.args)) if t)
+            used.update((c.op, tuple((k, values[str(e.value)]) for k, e in c.attrs)) for c in calls)
+        return all(self._deriver(frozenset(types), frozenset(used)).derives(goals))
 
     def _made(self, types: frozenset[TensorType], used: Used) -> Deriver:
         ordered = sorted(types, key=str)
-        said = [e for rule in self.rules for e in bound(rule, ordered, used)]
-        return Deriver([*said, *(_arguments(e) for fact in self.facts for e in bound(fact, ordered, used))])
+        every = (e for rule in self.rules for case in bound(rule, ordered, used) for e in case)
+        return Deriver(map(_arguments, every))
 
 
 def _arguments(equality: Equality) -> Equality:
     left, right = call_of(equality.left), call_of(equality.right)
-    assert left and right and left.op == right.op == "Exp"
+    if not (left and right and left.op == right.op == "Exp"):
+        return equality
     (a,), (b,) = left.args, right.args
     return replace(equality, left=a, right=b)
 
 
-def bound(rule: Rule, types: Sequence[TensorType], used: Used) -> Iterator[Equality]:
-    """Yield what a rule of one result says for each choice of the types of its variables and of its attributes.
+def bound(rule: Rule, types: Sequence[TensorType], used: Used) -> Iterator[list[Equality]]:
+    """Yield what a rule says of its results for each choice of the types of its variables and of its attributes.
 
     Args:
         rule: the rule.
         types: numeric types of variables.
         used: attributes that its attribute variables may have.
     """
-    (left,) = rule.lhs
-    assert not isinstance(left, AllOutputs)
-    choices, names = list(_attributes(rule, used)), variables(left)
+    lefts, rights = (list(_results(side, len(rule.lhs))) for side in (rule.lhs, rule.rhs))
+    choices, names = list(_attributes(rule, used)), variables(*lefts)
     for chosen in product(types, repeat=len(names)):
         tensors = dict(zip(names, chosen, strict=True))
         for attrs in choices:
@@ -100,9 +101,19 @@ def bound(rule: Rule, types: Sequence[TensorType], used: Used) -> Iterator[Equal
             binding = instance.binding()
             try:
                 if all(holds(condition, binding) for condition in rule.conditions):
-                    yield _Bound(instance).equality(rule)
+                    found = _Bound(instance)
+                    yield [found.equality(a, b) for a, b in zip(lefts, rights, strict=True)]
             except (TypeInferenceError, Undefined):
                 continue
+
+
+def _results(side: Sequence[Root], count: int) -> Iterator[Term]:
+    """Yield the results of a side, of which all outputs of a call are as many as there are."""
+    for root in side:
+        if isinstance(root, AllOutputs):
+            yield from (Output(root.call, i) for i in range(count))
+        else:
+            yield root
 
 
 def _attributes(rule: Rule, used: Used) -> Iterator[dict[str, Any]]:
@@ -110,12 +121,13 @@ def _attributes(rule: Rule, used: Used) -> Iterator[dict[str, Any]]:
     held = held_attributes(rule)
     choices: dict[str, list[Any]] = {}
     for call in calls_of(rule.lhs):
-        own = [dict(attrs) for op, attrs in used if op == call.op]
         if call.others:
+            own = [dict(attrs) for op, attrs in used if op == call.op]
             choices.setdefault(call.others, [{k: a[k] for k in held[call.others] if k in a} for a in own])
         for name, expr in call.attrs:
-            if expr.kind == "name":
-                choices.setdefault(str(expr.value), [a[name] for a in own if name in a])
+            if expr.kind == "name":  # an axis may be that of another operator
+                values = {value: None for _, attrs in used for key, value in attrs if key == name}
+                choices.setdefault(str(expr.value), list(values))
     yield from (dict(zip(choices, chosen, strict=True)) for chosen in product(*choices.values()))
 
 
@@ -127,13 +139,13 @@ class _Bound:
         self.types: dict[str, TensorType] = {k: t for k, t in instance.tensors.items() if isinstance(t, TensorType)}
         self.attrs: dict[str, Any] = {}
 
-    def equality(self, rule: Rule) -> Equality:
-        """Return a rule as an equality.
+    def equality(self, lhs: Term, rhs: Term) -> Equality:
+        """Return what two terms say as an equality.
 
         Raises:
             TypeInferenceError: it says nothing of this instance.
         """
-        left, right = (self._term(s[0], Side(self.instance, left=s is rule.lhs)) for s in (rule.lhs, rule.rhs))
+        left, right = (self._term(side, Side(self.instance, left=side is lhs)) for side in (lhs, rhs))
         found = canonical(left, right, self.types, self.attrs.items())
         if type_of(found.left, found) != type_of(found.right, found):
             raise TypeInferenceError("expected sides of one type")

@@ -235,8 +235,9 @@ class Search:
     def covers(self, rule: Rule) -> bool:
         """Whether what has been found derives a rule wherever it applies to graphs of the fragment.
 
-        Where it applies to none of them, it is derived by saturation for the types of inputs that it takes; where it
-        has constants, or operands that the fragment hasn't, with what is known of constants and at its own types.
+        Where it applies to none of them, it is derived by saturation for the types of inputs that it takes. Where it
+        has constants, several results, or operands that the fragment hasn't, it is derived at its own types, and with
+        what is known besides (`Elsewhere`).
         """
         edges = self.closure.edges(rule).ends
         if len(edges):

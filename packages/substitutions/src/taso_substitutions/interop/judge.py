@@ -69,8 +69,8 @@ def judge_taso(work: TasoWork) -> Verdict:
     """Judge a record of TASO: as TASO means it, with groups that the channels say, and with one group."""
     name = f"taso-{work.number}"
     try:
-        rules = _checked(work, name, explicit=True)
-        meant = _checked(work, name, explicit=False)
+        rules = as_rules(work)
+        meant = as_rules(work, explicit=False)
     except RuleError as error:
         return Verdict(name, "undecided", None, (), str(error))
     verdicts = [judge(rule) for rule in rules]
@@ -85,11 +85,16 @@ def judge_taso(work: TasoWork) -> Verdict:
     return verdict
 
 
-def _checked(work: TasoWork, name: str, *, explicit: bool) -> list[Rule]:
+def as_rules(work: TasoWork, *, explicit: bool = True) -> list[Rule]:
     """Return what to check of a record: outputs needn't be connected, and either side may be the left one.
 
     It is one rule, or one for each output where both sides compute constants, which a left side can't bind.
+
+    Args:
+        work: the record.
+        explicit: a convolution has one group, rather than as many as the channels say.
     """
+    name = f"taso-{work.number}"
     rule = _oriented(work.taso, name, work.where, explicit=explicit)
     if len(work.taso.outputs) == 1 or not _computes_constants(rule):
         return [rule]
