@@ -56,7 +56,6 @@ def file_of(network: Network, batch: int, folder: Path) -> Path:
 
 def _light(network: Network, batch: int, path: Path) -> None:
     """Write a light_* file with drawn weights in place of its constant ones."""
-    assert batch == 1, "these files have their batch in the weights"
     source = Path(onnx.__file__).parent / "backend/test/data/light" / f"light_{network.model}.onnx"
     model = version_converter.convert_version(onnx.load(source), LIGHT_OPSET)
     graph, rng = model.graph, np.random.default_rng(0)
@@ -71,10 +70,21 @@ def _light(network: Network, batch: int, path: Path) -> None:
     nodes = [n for n in graph.node if n not in made]
     names = {w.name for w in [*kept, *drawn]}
     inputs = [i for i in graph.input if i.name not in names and i.name not in shapes]
+    reshaped = {n.input[1] for n in nodes if n.op_type == "Reshape"}
+    kept = [_batched(w, batch) if w.name in reshaped else w for w in kept]
+    for value in (*inputs, *graph.output):
+        value.type.tensor_type.shape.dim[0].dim_value = batch
     new = helper.make_graph(nodes, network.name, inputs, list(graph.output), [*kept, *drawn])
     model = helper.make_model(new, opset_imports=[helper.make_opsetid("", LIGHT_OPSET)], ir_version=8)
     onnx.checker.check_model(model, full_check=True)
     onnx.save(model, path)
+
+
+def _batched(shape: onnx.TensorProto, batch: int) -> onnx.TensorProto:
+    """Return the shape that a Reshape gives, with another batch where it begins with one of 1; others are of weights."""
+    sizes = numpy_helper.to_array(shape).copy()
+    sizes[0] = batch if sizes[0] == 1 else sizes[0]
+    return numpy_helper.from_array(sizes, shape.name)
 
 
 def _drawn(name: str, shape: Any, place: int, rng: np.random.Generator) -> Any:
