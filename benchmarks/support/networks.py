@@ -81,7 +81,7 @@ def _light(network: Network, batch: int, path: Path) -> None:
 
 
 def _batched(shape: onnx.TensorProto, batch: int) -> onnx.TensorProto:
-    """Return the shape that a Reshape gives, with another batch where it begins with one of 1; others are of weights."""
+    """Return the shape that a Reshape gives with another batch where it has one of 1; others are of weights."""
     sizes = numpy_helper.to_array(shape).copy()
     sizes[0] = batch if sizes[0] == 1 else sizes[0]
     return numpy_helper.from_array(sizes, shape.name)
