@@ -103,3 +103,11 @@ def test_sizes_over_symbols() -> None:
 def test_an_unknown_quotient_is_a_symbol_that_binds() -> None:
     out = sig("Reshape", [TensorType("float", (N, 3))], shape=[-1, 2]).outputs[0]
     assert out.bind({"N": 4}).shape == (6, 2)
+
+
+def test_a_kernel_without_elements_is_refused() -> None:
+    image, kernel = TensorType("float", (1, 2, 5, 5)), TensorType("float", (4, 2, 0, 3))
+    with pytest.raises(TypeInferenceError, match="expected a kernel with elements"):
+        sig("Conv", [image, kernel])
+    with pytest.raises(TypeInferenceError, match="expected a kernel with elements"):
+        sig("MaxPool", [image], kernel_shape=[3, 0])

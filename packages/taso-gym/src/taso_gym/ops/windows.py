@@ -17,6 +17,7 @@ def window_attrs(attrs: dict[str, Any], spatial: Shape, kernel: Sequence[Dim]) -
     """Normalise strides, dilations and pads; ``auto_pad`` becomes explicit pads and is left out."""
     rank = len(spatial)
     expect(len(kernel) == rank, f"a kernel of {rank} axes", tuple(kernel))
+    expect(all(not isinstance(k, int) or k > 0 for k in kernel), "a kernel with elements", tuple(kernel))
     full = {k: tuple(attrs.get(k) or (1,) * rank) for k in ("strides", "dilations")}
     for name, values in full.items():
         expect(len(values) == rank and min(values, default=1) > 0, f"{rank} positive {name}", values)
