@@ -25,6 +25,7 @@ from taso_gym.rules.pattern import calls_of, held_attributes
 from taso_gym.rules.rule import AllOutputs, Call, Constant, Expr, Output, Root, Rule, Term, Var
 from taso_gym.tensor import TensorType
 from taso_substitutions.derivation.derive import Deriver
+from taso_substitutions.derivation.everywhere import OPSET
 from taso_substitutions.equalities.terms import (
     Equality,
     attribute_variables,
@@ -36,7 +37,6 @@ from taso_substitutions.equalities.terms import (
 )
 from taso_substitutions.verify.instance import Evaluation, Instance, Side
 
-OPSET = 20
 KNOWN = Path(__file__).with_name("known.rules")
 """What is known besides; of these rules ``Exp(a) => Exp(b)`` says that a is b, since Exp is injective."""
 Used = frozenset[tuple[str, tuple[tuple[str, Any], ...]]]

@@ -122,8 +122,9 @@ def check_rule(
     for instance in sample_instances(rule, instances, seed, tries=tries):
         samples.append(instance)
         trial = Trial(rule, instance, rng)
-        settled = either and exact and not trial.fault() and trial.agrees_in_field(draws)
-        found = 0.0 if settled else trial.fault() or trial.error(draws, len(samples))
+        fault = trial.fault()
+        settled = either and exact and not fault and trial.agrees_in_field(draws)
+        found = 0.0 if settled else fault or trial.error(draws, len(samples))
         if isinstance(found, Counterexample):
             return found
         errors += [] if found is None else [found]

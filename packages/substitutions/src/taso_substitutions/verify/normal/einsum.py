@@ -64,8 +64,7 @@ def _contract(
     total = ONE
     for x, term in zip(xs, terms, strict=True):
         position = tuple(START if axis == UNIT else fixed[c] for c, axis in zip(term, x.axes, strict=True))
-        element = x.at(position)
-        total = element if total is ONE else total * element
+        total = total * x.at(position)
         if total is ZERO:
             break
     return total
