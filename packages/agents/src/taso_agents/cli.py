@@ -126,7 +126,6 @@ def dream(
     from taso_agents.dreams.run import Round
     from taso_agents.dreams.settings import DreamTrainSettings
     from taso_agents.dreams.train import train_in_dream
-    from taso_agents.training.run_state import torch_threads
 
     settings = DreamTrainSettings(
         rounds=rounds, steps=steps, dream_steps=dream_steps, temperature=temperature, branch=branch or None, seed=seed
@@ -141,7 +140,7 @@ def dream(
             f"gap {100 * done.gap_5:.1f} % over 5 steps, {100 * done.gap_whole:.1f} % over episodes"
         )
 
-    with console.status("dream training") as status, torch_threads(1):
+    with console.status("dream training") as status:
         result = train_in_dream(
             model, settings, run_file=run_file, on_round=show, on_stage=status.update, max_steps=max_steps
         )

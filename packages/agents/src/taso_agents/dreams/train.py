@@ -26,6 +26,7 @@ from taso_agents.dreams.starts import Starts, starts_of
 from taso_agents.environment.real_env import make_env, opened, play, sizes_of, state_of
 from taso_agents.policies.latent_policy import LatentPolicy
 from taso_agents.training.evaluate import Episode, play_policy
+from taso_agents.training.run_state import torch_threads
 from taso_agents.world_models.fit import Fitted, fit
 from taso_agents.world_models.mdn_rnn import WorldModel
 from taso_gym.errors import OptionError
@@ -71,6 +72,7 @@ class DreamResult:
         self.model.save(path, self.taso, starts=list(first), controller=self.policy.state_dict())
 
 
+@torch_threads(1)
 def train_in_dream(
     network: str,
     settings: DreamTrainSettings | None = None,
@@ -82,7 +84,8 @@ def train_in_dream(
 ) -> DreamResult:
     """Train a controller that never acts in the real environment while it learns.
 
-    The same settings and seed give the same result on the same machine, killed and resumed or not.
+    The same settings and seed give the same result on the same machine, killed and resumed or not: torch uses one
+    thread, for what several add up depends on how many of them run.
 
     Args:
         network: id of an environment, or path of an ONNX file.
