@@ -19,7 +19,8 @@ from taso_gym.rules.notation import parse_rules
 from taso_gym.rules.ruleset import RuleSet
 from taso_gym.rules.state import RewriteState
 from taso_gym.search import Budget, finalists, run
-from taso_gym.search.finalists import START, Contest, Finalist
+from taso_gym.search.finalist import Finalist
+from taso_gym.search.finalists import START, Contest
 from taso_gym.signature import Signature
 from taso_gym.tensor import TensorType
 
@@ -107,6 +108,21 @@ def test_a_rule_that_is_in_the_way_of_others_is_left_out(tmp_path: Path, taking:
     assert not asked
 
 
+def test_rules_that_are_overrated_are_left_out_together(
+    tmp_path: Path, taking: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(finalists, "HOPELESS", 3.0)
+    b = GraphBuilder({"": 20})
+    x = b.input("x", TensorType("float", (4,)))
+    b.output("y", b.add("Relu", b.add("Neg", b.add("Sqrt", x))))
+    rules = RuleSet(parse_rules("one: Neg(x) => Abs(x)\nother: Relu(x) => Abs(x)\ngood: Sqrt(x) => Exp(x)"))
+    start = RewriteState(b.build(), rules, Priced(cache=tmp_path / "c"))
+    first = Finalist("first", start, run(start, "taso", Budget(steps=9)))
+    taking(lambda graph: 5.0 - count(graph, "Neg") - count(graph, "Relu") - count(graph, "Exp"))
+    best = Contest(first).run(60.0)
+    assert best.name == "first, without one, other" and len(best.found.path) == count(best.graph, "Exp") == 1
+
+
 def test_the_first_stays_where_nothing_is_faster(first: Finalist, taking: Any) -> None:
     asked = taking(lambda graph: 1.0 + count(graph, "MatMul"))
     assert Contest(first).run(60.0) is first
@@ -143,7 +159,7 @@ def test_the_share_of_the_cache_is_that_which_explains_the_times(first: Finalist
     taking(lambda graph: true.graph(graph).time_ms)
     contest = Contest(first)
     graphs = {"first": first.graph, "other": layers(rows=64), START: first.start.graph}
-    contest._remember(graphs, contest._measured(graphs, 3, 0))  # pyright: ignore[reportPrivateUsage]
+    contest._measured(graphs, 3, 0)  # pyright: ignore[reportPrivateUsage]
     assert list(contest._fitted()) == [0.3]  # pyright: ignore[reportPrivateUsage]
 
 

@@ -22,7 +22,8 @@ from taso_gym.rules.rule import Numerics
 from taso_gym.rules.ruleset import RuleSet, load_checked
 from taso_gym.rules.state import Match, RewriteState
 from taso_gym.search import Budget, Progress, SearchResult, run
-from taso_gym.search.finalists import FIRST, IDLE, Bout, Contest, Finalist
+from taso_gym.search.finalist import Finalist
+from taso_gym.search.finalists import FIRST, IDLE, Bout, Contest
 
 
 class AppliedRule(NamedTuple):

@@ -31,7 +31,12 @@ from taso_gym.graph import Graph
 
 CHILD = Path(__file__).with_name("latency_child.py")
 ROUND_MS = 50.0
-MAX_RUNS = 50
+WARM_RUNS = 3
+MIN_RUNS, MAX_RUNS = 3, 50
+SLOW_MS = 500.0
+"""A model that takes so long runs once in a round."""
+LOAD_S = 0.5
+"""About how long loading a model takes."""
 LEVELS = ("none", "basic", "extended", "all")
 
 
@@ -129,7 +134,7 @@ def _rounds(
     for session in range(counts[0]):
         with ExitStack() as stack:
             children = {name: stack.enter_context(_Child(name, own, timeout_s)) for name, own in settings.items()}
-            runs = {name: _runs_per_round(child) for name, child in children.items()}
+            runs = {name: _runs_per_round(_warm(child)) for name, child in children.items()}
             for i in range(counts[1]):
                 order = map(str, rng.permutation(list(children)))
                 yield (session, i), {name: children[name].run(runs[name]) for name in order}
@@ -147,10 +152,21 @@ def _as_file(model: Graph | str | Path | Runner, folder: Path) -> str:
     return str(path)
 
 
-def _runs_per_round(child: _Child) -> int:
+def seconds_of(run_ms: float, sessions: int, rounds: int) -> float:
+    """Return about how many seconds `measure` takes for a model, given its milliseconds and all its rounds."""
+    warming = sessions * (LOAD_S + WARM_RUNS * run_ms / 1e3)
+    return warming + rounds * _runs_per_round(run_ms) * run_ms / 1e3
+
+
+def _runs_per_round(run_ms: float) -> int:
+    least = 1 if run_ms >= SLOW_MS else MIN_RUNS
+    return int(min(max(least, ROUND_MS / max(run_ms, 1e-3)), MAX_RUNS))
+
+
+def _warm(child: _Child) -> float:
+    """Run a model for the first times; return the milliseconds of a run."""
     child.run(1)
-    run_ms = min(child.run(2)) / 1e6
-    return int(min(max(3, ROUND_MS / max(run_ms, 1e-3)), MAX_RUNS))
+    return min(child.run(WARM_RUNS - 1)) / 1e6
 
 
 class _Child:

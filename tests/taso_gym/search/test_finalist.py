@@ -1,0 +1,82 @@
+"""What is left of a search's result without some of its rules."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import ClassVar
+
+import pytest
+
+from taso_gym.builder import GraphBuilder
+from taso_gym.cost.onnxruntime import OnnxRuntimeCost
+from taso_gym.rules.notation import parse_rules
+from taso_gym.rules.ruleset import RuleSet
+from taso_gym.rules.state import RewriteState
+from taso_gym.search import Budget, run
+from taso_gym.search.finalist import Finalist
+from taso_gym.signature import Signature
+from taso_gym.tensor import TensorType
+
+pytest.importorskip("onnxruntime")
+
+RULES = """
+neg: Neg(x) => Sqrt(x)
+after-neg: Relu(Sqrt(x)) => Exp(x)
+abs: Abs(x) => Floor(x)
+after-abs: Relu(Floor(x)) => Ceil(x)
+"""
+
+
+class Priced(OnnxRuntimeCost):
+    """What operators cost is written down."""
+
+    PRICES: ClassVar = {"Relu": 10, "Neg": 10, "Abs": 9, "Sqrt": 8, "Floor": 7, "Exp": 2, "Ceil": 1, "Add": 0}
+
+    def time(self, sig: Signature, context: object, load: object) -> tuple[int, int]:
+        """Return the price in milliseconds."""
+        return self.PRICES[sig.op.name] * 10**9, 1
+
+
+@pytest.fixture
+def finalist(tmp_path: Path) -> Finalist:
+    """The sum of two branches, each rewritten twice."""
+    b = GraphBuilder({"": 20})
+    x = b.input("x", TensorType("float", (4,)))
+    branches = [b.add("Relu", b.add(op, x)) for op in ("Neg", "Abs")]
+    b.output("y", b.add("Add", *branches))
+    start = RewriteState(b.build(), RuleSet(parse_rules(RULES)), Priced(cache=tmp_path / "c"))
+    return Finalist("first", start, run(start, "taso", Budget(steps=50), alpha=1.0))
+
+
+def operators(finalist: Finalist) -> list[str]:
+    return sorted(node.sig.op.name for _, node in finalist.graph.operators())
+
+
+def test_gains_are_those_of_each_rule(finalist: Finalist) -> None:
+    assert operators(finalist) == ["Add", "Ceil", "Exp"]
+    gains = {name: gain // 10**9 for name, gain in finalist.gains().items()}
+    assert gains == {"neg": 2, "after-neg": 16, "abs": 2, "after-abs": 16}
+
+
+@pytest.mark.parametrize(
+    ("dropped", "left"),
+    [
+        ({"neg"}, ["Add", "Ceil", "Neg", "Relu"]),  # what needs it goes with it
+        ({"after-neg"}, ["Add", "Ceil", "Relu", "Sqrt"]),
+        ({"abs"}, ["Abs", "Add", "Exp", "Relu"]),
+        ({"abs", "after-neg"}, ["Abs", "Add", "Relu", "Relu", "Sqrt"]),
+        ({"neg", "abs"}, ["Abs", "Add", "Neg", "Relu", "Relu"]),
+    ],
+)
+def test_the_rest_of_the_way_is_kept(finalist: Finalist, dropped: set[str], left: list[str]) -> None:
+    found = finalist.without(dropped)
+    assert operators(found) == left and found.rules == finalist.rules - dropped
+    assert found.name == f"first, without {', '.join(sorted(dropped))}"
+
+
+def test_its_way_leads_there_from_its_start(finalist: Finalist) -> None:
+    found = finalist.without({"after-neg"})
+    state = found.start
+    for match in found.found.path:
+        state = state.apply(match)
+    assert state.hash == found.found.state.hash and state.cost == found.found.state.cost
