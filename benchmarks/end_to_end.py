@@ -26,6 +26,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from support.by_hand import RECIPES
 from support.networks import Network, file_of, networks
 from support.other_tools import TOOLS
 from support.table import write_table
@@ -43,6 +44,7 @@ OURS, GIVEN = "taso-gym", "file"
 DEFAULT = "reassociate"
 PACKAGES = {
     **{tool: tool for tool in TOOLS},
+    "by-hand": "taso_gym",
     "transformers": "onnxruntime",
     "openvino": "openvino",
     "torch.compile": "torch",
@@ -91,6 +93,8 @@ def others(network: Network, batch: int, settings: argparse.Namespace) -> tuple[
     found: dict[str, Any] = {}
     missing: dict[str, str] = {}
     for tool in settings.tools:
+        if tool == "by-hand" and network.name not in RECIPES:
+            continue
         if importlib.util.find_spec(PACKAGES[tool].partition(".")[0]) is None:
             missing[tool] = "not installed"
         elif tool == "openvino":
@@ -112,9 +116,10 @@ def _by_tool(tool: str, source: Path) -> tuple[Path | None, str]:
     target = source.with_suffix(f".{tool}.onnx")
     if target.exists():
         return target, ""
-    command = [sys.executable, str(HERE / "support" / "other_tools.py"), tool, str(source), str(target)]
+    files = map(str, (source.absolute(), target.absolute()))
+    command = [sys.executable, "-m", "support.other_tools", tool, *files]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=LONGEST_S)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=LONGEST_S, cwd=HERE)
     except subprocess.TimeoutExpired:
         return None, f"not done after {LONGEST_S} s"
     last = (done.stderr.strip().splitlines() or ["no file"])[-1]

@@ -1,10 +1,14 @@
-"""Other optimizers of ONNX files: python benchmarks/support/other_tools.py TOOL IN.onnx OUT.onnx."""
+"""Other optimizers of ONNX files.
+
+cd benchmarks; python -m support.other_tools TOOL IN.onnx OUT.onnx
+"""
 
 import argparse
 from collections.abc import Callable
 from pathlib import Path
 
 import onnx
+from support.by_hand import by_hand
 
 
 def transformers(source: Path, target: Path) -> None:
@@ -41,6 +45,7 @@ TOOLS: dict[str, Callable[[Path, Path], None]] = {
     "onnxsim": onnxsim,
     "onnxslim": onnxslim,
     "onnxscript": onnxscript,
+    "by-hand": by_hand,
 }
 
 

@@ -16,7 +16,7 @@ from taso_gym.console import seconds
 
 OURS, FAST = "taso-gym", "taso-gym, fast"
 PICTURE, PICTURED = PAGE.parent / "end_to_end.png", ("cpu", 1, 1)
-COLUMNS = (OURS, FAST, "transformers", "onnxsim", "onnxslim", "onnxscript", "openvino", "torch.compile")
+COLUMNS = (OURS, FAST, "by-hand", "transformers", "onnxsim", "onnxslim", "onnxscript", "openvino", "torch.compile")
 
 
 def write_table(rows: Path) -> None:

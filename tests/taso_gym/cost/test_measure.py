@@ -8,7 +8,7 @@ import pytest
 from cost_graphs import write_chain
 
 from taso_gym.cost import measure as measure_module
-from taso_gym.cost.measure import Runner, SessionSettings, measure
+from taso_gym.cost.measure import Runner, SessionSettings, measure, seconds_of
 from taso_gym.errors import CostError, MissingPackageError, OptionError
 
 pytest.importorskip("onnxruntime")
@@ -102,3 +102,12 @@ def test_settings_reach_the_session(tmp_path: Path) -> None:
     model = write_chain(tmp_path / "a.onnx", 1)
     settings = {"m": SessionSettings("basic", ("MatMulAddFusion",))}
     assert np.all(measure({"m": model}, settings=settings, sessions=1, rounds=1).rounds["m"] > 0)
+
+
+def test_how_long_measuring_takes_is_known_before() -> None:
+    """A round of a fast model lasts 50 ms, of a slower one three runs, of a very slow one a run."""
+    ten, twenty = (seconds_of(5.0, sessions=1, rounds=n) for n in (10, 20))
+    assert twenty - ten == pytest.approx(0.5)
+    assert seconds_of(100.0, 1, 20) - seconds_of(100.0, 1, 10) == pytest.approx(3.0)
+    assert seconds_of(2000.0, 1, 20) - seconds_of(2000.0, 1, 10) == pytest.approx(20.0)
+    assert seconds_of(5.0, 2, 10) > ten

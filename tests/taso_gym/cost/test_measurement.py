@@ -47,3 +47,12 @@ def test_halves_of_the_rounds() -> None:
     first, second = Measurement({"a": rounds_ms}, 1, "cpu", THREAD_CPU).split()
     assert first.rounds["a"].tolist() == [[0, 1], [5, 6]] and second.rounds["a"].tolist() == [[3, 4], [8, 9]]
     assert Measurement({"a": rounds_ms[:, :1]}, 1, "cpu", THREAD_CPU).split()[1].rounds["a"].tolist() == [[0], [5]]
+
+
+def test_rounds_of_a_further_session_count_like_those_before() -> None:
+    first = Measurement({"old": rounds(1.2), "new": rounds(1.0), "gone": rounds(2.0)}, 1, "cpu", THREAD_CPU)
+    second = Measurement({"old": np.full((1, 5), 1.0), "new": np.full((1, 5), 1.0)}, 1, "cpu", THREAD_CPU)
+    both = first.followed_by(second)
+    assert list(both.rounds) == ["old", "new"] and both.rounds["new"].shape == (1, 29)
+    assert both.speedup("new").ratio == pytest.approx(1.2, rel=0.01)  # the median of 24 and 5
+    assert both.rounds["old"][0, -5:].tolist() == [1.0] * 5

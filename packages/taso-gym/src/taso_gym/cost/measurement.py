@@ -79,6 +79,12 @@ class Measurement:
         first, second = ({n: r[:, part] for n, r in self.rounds.items()} for part in (slice(half), slice(-half, None)))
         return replace(self, rounds=first), replace(self, rounds=second)
 
+    def followed_by(self, other: Measurement) -> Measurement:
+        """Return the rounds of both, of the models that are in both, as those of one session."""
+        both = [name for name in self.rounds if name in other.rounds]
+        joined = {n: np.hstack([self.rounds[n].reshape(1, -1), other.rounds[n].reshape(1, -1)]) for n in both}
+        return replace(self, rounds=joined)
+
     @property
     def unstable(self) -> tuple[str, ...]:
         """Models whose first and second half of the rounds differ by over 2 %: the machine was busy."""

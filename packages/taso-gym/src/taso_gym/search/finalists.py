@@ -38,10 +38,8 @@ COSTED = 0.2
 """Part of the contest's time for searches that nothing is measured of."""
 AGAIN = 0.25
 """A further search gets this part of the contest's time at most."""
-ROUNDS = (3, 6)
-"""Rounds of the two fresh sessions of a race; who is surely slower after the first isn't in the second."""
-TOGETHER = 8
-"""Graphs that are measured at once, at most."""
+HEATS = ((3, 8), (6, 4), (12, 2))
+"""Rounds of the fresh sessions of a race, and how many graphs run in each at most: the fastest until then."""
 SHARES = [i / 20 for i in range(21)]
 FIT_APART = 0.1
 """A share of the cache that is nearer to one that was tried isn't tried."""
@@ -171,19 +169,21 @@ class Contest:
         )
 
     def _left(self) -> float:
-        """Return the seconds that are left for what comes before a measurement of two graphs."""
-        return self._ends - time.monotonic() - 2 * self._measuring_s
+        """Return the seconds that are left for what comes before a race of one graph."""
+        return self._ends - time.monotonic() - self._race_s(1)
 
     def _over(self) -> bool:
         return self._left() <= 0
 
     def _room(self) -> int:
-        """Return how many graphs can be measured beside the best in the time that is left."""
-        return int(min(1 + max(self._left(), 0) / self._measuring_s, TOGETHER))
+        """Return how many graphs can be measured in the time that is left; one may be too many."""
+        left = self._ends - time.monotonic()
+        return max(count for count in range(1, HEATS[0][1] + 1) if count == 1 or self._race_s(count) <= left)
 
-    @property
-    def _measuring_s(self) -> float:
-        return seconds_of(self._first.start.cost.time_ms, len(ROUNDS), sum(ROUNDS))
+    def _race_s(self, count: int) -> float:
+        """Return about how long a race of so many graphs with the best takes."""
+        run_ms = self._first.start.cost.time_ms
+        return sum((1 + min(count, most)) * seconds_of(run_ms, 1, rounds) for rounds, most in HEATS)
 
     def _meet(self, finalists: Iterable[Finalist | None]) -> list[Finalist]:
         """Measure those that are new and not hopeless against the best, and return the faster ones."""
@@ -199,26 +199,29 @@ class Contest:
         return self._race(new) if new else []
 
     def _race(self, new: dict[str, Finalist]) -> list[Finalist]:
-        """Measure in one fresh session, and those that may be faster in another; the fastest becomes the best.
+        """Measure in fresh sessions, fewer graphs in each; the fastest becomes the best if it surely is faster.
 
         Returns:
-            Those that were faster than the best in both.
+            Those that are faster than the best and were in more than one session.
         """
         graphs = {self.best.name: self.best.graph, **{name: finalist.graph for name, finalist in new.items()}}
-        if len(self._times) == 1:
-            graphs[START] = self._first.start.graph
-        found = self._measured(graphs, ROUNDS[0], 0)
-        hopeful = [name for name in new if found.speedup(name).high > 1]
-        if not hopeful:
-            self.bouts += [Bout(name, found.speedup(name)) for name in new]
-            return []
-        again = self._measured({n: graphs[n] for n in (self.best.name, *hopeful)}, ROUNDS[1], 1)
-        self.bouts += [Bout(name, (again if name in hopeful else found).speedup(name)) for name in new]
-        faster = [name for name in hopeful if min(found.speedup(name).ratio, again.speedup(name).ratio) > 1]
-        fastest = max(faster, key=lambda name: again.speedup(name).ratio, default=None)
-        if fastest and again.speedup(fastest).low > 1:
-            self.best = new[fastest]
-        return [new[name] for name in faster]
+        extra = {START: self._first.start.graph} if len(self._times) == 1 else {}
+        running, speedups, again = list(new), dict[str, Speedup](), set[str]()
+        found: Measurement | None = None
+        for seed, (rounds, most) in enumerate(HEATS):
+            running = running[:most]
+            measured = self._measured({n: graphs[n] for n in (self.best.name, *running)} | extra, rounds, seed)
+            found, extra = found.followed_by(measured) if found else measured, dict[str, Graph]()
+            speedups |= {name: found.speedup(name) for name in running}
+            again.update(running if seed else ())
+            ranked = sorted(running, key=lambda name: -speedups[name].ratio)
+            running = [name for name in ranked if speedups[name].high > 1]
+            if not running:
+                break
+        self.bouts += [Bout(name, speedup) for name, speedup in speedups.items()]
+        if running and speedups[running[0]].low > 1:
+            self.best = new[running[0]]
+        return [new[name] for name in new if name in again and speedups[name].ratio > 1]
 
     def _measured(self, graphs: dict[str, Graph], rounds: int, seed: int) -> Measurement:
         """Measure graphs, of which the best is the first, and keep their times in units of the start's."""
