@@ -283,3 +283,18 @@ def test_operators_beyond_the_standard_are_named(portable, tmp_path, capsys):
     said = capsys.readouterr().out
     assert ("com.microsoft" in domains) is not portable
     assert ("operators beyond the ONNX standard: 1 com.microsoft.FusedMatMul" in said) is not portable
+
+
+@pytest.mark.parametrize("opset", [22, 23])
+def test_rules_that_need_a_newer_opset_are_told_of(opset, tmp_path, capsys):
+    text = """g (float[1,2,8,4] q, float[1,2,8,4] k, float[1,2,8,4] v) => (float[1,2,8,4] z) {
+       t = Transpose <perm = [0, 1, 3, 2]> (k)
+       y = MatMul(q, t)
+       p = Softmax <axis = -1> (y)
+       z = MatMul(p, v)
+    }"""
+    source = tmp_path / "attention.onnx"
+    onnx.save(parsed(text, opset=opset, ir=10), source)
+    assert run("optimize", source, "-o", tmp_path / "out.onnx", "--steps", "9", "--no-measure") == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert ("of this model need opset 23, and it has 22: --opset 23 converts it first" in said) == (opset == 22)

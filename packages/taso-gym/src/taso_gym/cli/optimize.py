@@ -23,7 +23,10 @@ from taso_gym.onnx_io.convert import converted
 from taso_gym.ops import MICROSOFT
 from taso_gym.optimizer import Result
 from taso_gym.optimizer import optimize as search_for
+from taso_gym.rules.compiled import opset_of
+from taso_gym.rules.pattern import operator_named
 from taso_gym.rules.rule import Numerics
+from taso_gym.rules.ruleset import RuleSet, operators_of
 from taso_gym.search import Budget, Progress
 
 
@@ -164,6 +167,8 @@ def _report(result: Result, cost: str) -> None:
         say(str(result.sites))
         if added := beyond_the_standard(result):
             say(f"operators beyond the ONNX standard: {added}; onnxruntime runs them, --portable does without")
+    if hint := newer_opset(result.original, result.search.state.rules):
+        say(hint)
 
 
 def headline(result: Result, cost: str) -> str:
@@ -191,6 +196,19 @@ def summary(result: Result) -> Table:
         change = sum(a.change_ms for a in sites)
         table.add_row(rule, str(count), f"{change:+.4f}", ", ".join(sites[0].site))
     return table
+
+
+def newer_opset(graph: Graph, rules: RuleSet) -> str:
+    """Return a line on rules for operators that a graph has which need a newer opset than it has; empty without any."""
+    opset = graph.info.opsets.get("", 0)
+    present = {node.sig.op for _, node in graph.operators()}
+    needed = [opset_of(rule) for rule in rules if present.issuperset(map(operator_named, operators_of(rule.lhs)))]
+    if not (newer := [each for each in needed if each > opset]):
+        return ""
+    return (
+        f"{len(newer)} more rule{'s' if len(newer) > 1 else ''} for operators of this model need opset {max(newer)}, "
+        f"and it has {opset}: --opset {max(newer)} converts it first"
+    )
 
 
 def beyond_the_standard(result: Result) -> str:

@@ -97,7 +97,7 @@ class CompiledRules:
         within: list[Search] = []
         once: list[Search] = []
         for number, rule in enumerate(rules):
-            if not _available(rule, opsets):
+            if opset_of(rule) > opsets.get("", 0):
                 continue
             conditions, valued = conditions_on_types(rule), value_variables(rule)
             ordered = tuple(sorted(rule.conditions, key=asks_for_values))
@@ -122,10 +122,10 @@ class CompiledRules:
                 search(graph, anchors, graph.nodes)
 
 
-def _available(rule: Rule, opsets: Mapping[str, int]) -> bool:
-    """Whether a graph of these opsets may hold the operators of a rule; com.microsoft is imported when needed."""
-    keys = operators_of(rule.lhs) | operators_of(rule.rhs)
-    return all(op.since <= opsets.get(op.domain, 0) for op in map(operator_named, keys) if not op.domain)
+def opset_of(rule: Rule) -> int:
+    """Return the opset that first has all operators of a rule; com.microsoft is imported when needed."""
+    operators = map(operator_named, operators_of(rule.lhs) | operators_of(rule.rhs))
+    return max((op.since for op in operators if not op.domain), default=0)
 
 
 @lru_cache(maxsize=64)
