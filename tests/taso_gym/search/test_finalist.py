@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import ClassVar
 
 import pytest
+from priced_costs import Priced
 
 from taso_gym.builder import GraphBuilder
-from taso_gym.cost.onnxruntime import OnnxRuntimeCost
 from taso_gym.rules.notation import parse_rules
 from taso_gym.rules.ruleset import RuleSet
 from taso_gym.rules.state import RewriteState
 from taso_gym.search import Budget, run
 from taso_gym.search.finalist import Finalist
-from taso_gym.signature import Signature
 from taso_gym.tensor import TensorType
 
 pytest.importorskip("onnxruntime")
@@ -27,14 +25,7 @@ after-abs: Relu(Floor(x)) => Ceil(x)
 """
 
 
-class Priced(OnnxRuntimeCost):
-    """What operators cost is written down."""
-
-    PRICES: ClassVar = {"Relu": 10, "Neg": 10, "Abs": 9, "Sqrt": 8, "Floor": 7, "Exp": 2, "Ceil": 1, "Add": 0}
-
-    def time(self, sig: Signature, context: object, load: object) -> tuple[int, int]:
-        """Return the price in milliseconds."""
-        return self.PRICES[sig.op.name] * 10**9, 1
+PRICES = {"Relu": 10, "Neg": 10, "Abs": 9, "Sqrt": 8, "Floor": 7, "Exp": 2, "Ceil": 1, "Add": 0}
 
 
 @pytest.fixture
@@ -44,7 +35,7 @@ def finalist(tmp_path: Path) -> Finalist:
     x = b.input("x", TensorType("float", (4,)))
     branches = [b.add("Relu", b.add(op, x)) for op in ("Neg", "Abs")]
     b.output("y", b.add("Add", *branches))
-    start = RewriteState(b.build(), RuleSet(parse_rules(RULES)), Priced(cache=tmp_path / "c"))
+    start = RewriteState(b.build(), RuleSet(parse_rules(RULES)), Priced(tmp_path / "c", PRICES))
     return Finalist("first", start, run(start, "taso", Budget(steps=50), alpha=1.0))
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pytest
 from cost_graphs import weight
+from priced_costs import Priced
 
 from taso_gym import optimize
 from taso_gym.builder import GraphBuilder
@@ -21,7 +22,6 @@ from taso_gym.rules.state import RewriteState
 from taso_gym.search import Budget, finalists, run
 from taso_gym.search.finalist import Finalist
 from taso_gym.search.finalists import START, Contest
-from taso_gym.signature import Signature
 from taso_gym.tensor import TensorType
 
 pytest.importorskip("onnxruntime")
@@ -86,21 +86,14 @@ def test_a_rule_that_costs_overrate_is_left_out(first: Finalist, taking: Any) ->
     assert [bout.speedup.ratio for bout in contest.bouts if bout.name == best.name] == [2.0]
 
 
-class Priced(OnnxRuntimeCost):
-    """What operators cost is written down."""
-
-    PRICES: ClassVar = {"Relu": 10, "Neg": 10, "Abs": 5, "Sqrt": 8, "Exp": 1}
-
-    def time(self, sig: Signature, context: object, load: object) -> tuple[int, int]:
-        """Return the price in milliseconds."""
-        return self.PRICES[sig.op.name] * 10**9, 1
+PRICES = {"Relu": 10, "Neg": 10, "Abs": 5, "Sqrt": 8, "Exp": 1}
 
 
 def test_a_rule_that_is_in_the_way_of_others_is_left_out(tmp_path: Path, taking: Any) -> None:
     text = "trap: Neg(x) => Abs(x)\nfirst: Neg(x) => Sqrt(x)\nthen: Relu(Sqrt(x)) => Exp(x)"
     b = GraphBuilder({"": 20})
     b.output("y", b.add("Relu", b.add("Neg", b.input("x", TensorType("float", (4,))))))
-    start = RewriteState(b.build(), RuleSet(parse_rules(text)), Priced(cache=tmp_path / "c"))
+    start = RewriteState(b.build(), RuleSet(parse_rules(text)), Priced(tmp_path / "c", PRICES))
     first = Finalist("first", start, run(start, "taso", Budget(steps=3), alpha=1.0))
     assert first.found.state.cost.time_ms == 15
     asked = taking(lambda _: 1.0)
@@ -116,7 +109,7 @@ def test_rules_that_are_overrated_are_left_out_together(
     x = b.input("x", TensorType("float", (4,)))
     b.output("y", b.add("Relu", b.add("Neg", b.add("Sqrt", x))))
     rules = RuleSet(parse_rules("one: Neg(x) => Abs(x)\nother: Relu(x) => Abs(x)\ngood: Sqrt(x) => Exp(x)"))
-    start = RewriteState(b.build(), rules, Priced(cache=tmp_path / "c"))
+    start = RewriteState(b.build(), rules, Priced(tmp_path / "c", PRICES))
     first = Finalist("first", start, run(start, "taso", Budget(steps=9)))
     taking(lambda graph: 5.0 - count(graph, "Neg") - count(graph, "Relu") - count(graph, "Exp"))
     best = Contest(first).run(60.0)
