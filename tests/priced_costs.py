@@ -16,6 +16,6 @@ class Priced(OnnxRuntimeCost):
         super().__init__(cache=cache)
         self._prices = prices
 
-    def time(self, sig: Signature, context: object, load: object) -> tuple[int, int]:  # noqa: ARG002
+    def time(self, sig: Signature, context: object, load: object) -> tuple[int, int]:
         """Return the price."""
         return self._prices[sig.op.name] * 10**9, 1
