@@ -132,14 +132,17 @@ class Contest:
                 return
 
     def _suspects(self) -> Iterator[frozenset[str]]:
-        """Yield the rules that round differently, together, and each that gains much."""
-        gains = self.best.gains()
-        rules = self.best.start.rules
-        fast = frozenset(name for name in gains if rules[rules.index(name)].numerics == "fast")
+        """Yield the rules of the best that round differently, together, and each that is predicted to gain much."""
+        used, rules = self.best.gains(), self.best.start.rules
+        fast = frozenset(name for name in used if rules[rules.index(name)].numerics == "fast")
         if len(fast) > 1:
             yield fast
+        yield from (frozenset([name]) for name in self._gainful())
+
+    def _gainful(self) -> list[str]:
+        """Return the rules of the best that are predicted to gain much, the most first."""
         least = GAIN * self.best.start.cost.time_ps
-        yield from (frozenset([name]) for name, gain in gains.most_common() if gain >= least)
+        return [name for name, gain in self.best.gains().most_common() if gain >= least]
 
     def _again(self, name: str, start: RewriteState, idle: float = AGAIN * IDLE) -> Finalist:
         self._say(f"searching again, {name}")
@@ -254,9 +257,7 @@ class Contest:
         """Yield rules of the best finalist that it may be faster without, one after the other."""
         tried: set[str] = set()
         while not self._over():
-            gains = self.best.gains()
-            least = GAIN * self.best.start.cost.time_ps
-            rule = next((name for name, gain in gains.most_common() if gain >= least and name not in tried), None)
+            rule = next((name for name in self._gainful() if name not in tried), None)
             if rule is None:
                 return
             tried.add(rule)
