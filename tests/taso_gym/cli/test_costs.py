@@ -55,8 +55,11 @@ def test_recorded_table_is_a_cost_model(model, tmp_path, capsys):
 
 
 def test_calibration_prints_bias_and_ranks(model, capsys):
-    assert run("calibrate", model, "--cost", "roofline", "--variants", "2", "--sessions", "1", "--rounds", "2") == 0
+    short = ("--cost", "roofline", "--variants", "2", "--sessions", "1", "--rounds", "2")
+    assert run("calibrate", model, *short, "--numerics", "fast") == 0
     assert "Spearman" in capsys.readouterr().out
+    assert run("calibrate", model, *short, "--numerics", "sloppy") == 2
+    assert "expected numerics among exact, reassociate, fast, found 'sloppy'" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("kind", ["text", "version"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import typer
 from rich.markup import escape
@@ -24,6 +24,7 @@ from taso_gym.cost_model import Cost
 from taso_gym.errors import CostError
 from taso_gym.graph import Graph
 from taso_gym.ops import OPERATORS
+from taso_gym.rules.rule import Numerics
 from taso_gym.rules.ruleset import RuleSet
 from taso_gym.signature import signature
 from taso_gym.tensor import TensorType
@@ -68,14 +69,16 @@ def calibrate(
     dim: Dim = None,
     cost: Annotated[str, typer.Option(help="The cost model to judge.")] = "onnxruntime",
     variants: Annotated[int, typer.Option(help="Random legal variants.", min=2)] = 20,
+    numerics: Annotated[str, typer.Option(help="Loosest rules for them: exact, reassociate, fast.")] = "reassociate",
     threads: Threads = 1,
     seed: Annotated[int, typer.Option(help="Seed of the variants.")] = 0,
     sessions: Annotated[int, typer.Option(help="Fresh processes for each.", min=1)] = 2,
     rounds: Annotated[int, typer.Option(help="Interleaved rounds in each.", min=2)] = 10,
 ) -> None:
     """Compare what a cost model predicts with end-to-end time, over random variants of a model."""
+    rules = RuleSet.load(numerics=cast(Numerics, numerics))
     graph = onnx_io.load(model, dims=dimensions(dim or []))
-    chosen = list(random_variants(graph, RuleSet.load(), variants, seed))
+    chosen = list(random_variants(graph, rules, variants, seed))
     judged = costs.load(cost, dims=costs.bind_dims(graph), start=graph)
     with Bar(console=console, transient=True) as bar:
         task = bar.add_task("measuring variants", total=len(chosen))
