@@ -109,5 +109,6 @@ def test_how_long_measuring_takes_is_known_before() -> None:
     ten, twenty = (seconds_of(5.0, sessions=1, rounds=n) for n in (10, 20))
     assert twenty - ten == pytest.approx(0.5)
     assert seconds_of(100.0, 1, 20) - seconds_of(100.0, 1, 10) == pytest.approx(3.0)
+    assert seconds_of(100.0, 1, 20, 1) - seconds_of(100.0, 1, 10, 1) == pytest.approx(1.0)
     assert seconds_of(2000.0, 1, 20) - seconds_of(2000.0, 1, 10) == pytest.approx(20.0)
     assert seconds_of(5.0, 2, 10) > ten

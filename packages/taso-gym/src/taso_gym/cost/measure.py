@@ -78,6 +78,7 @@ def measure(
     settings: Mapping[str, SessionSettings] | None = None,
     sessions: int = 2,
     rounds: int = 10,
+    least_runs: int = MIN_RUNS,
     seed: int = 0,
     timeout_s: float = 600.0,
     progress: Callable[[int, int], None] | None = None,
@@ -94,6 +95,7 @@ def measure(
         settings: name -> session settings, where they aren't the default.
         sessions: fresh processes of each model, one after the other.
         rounds: in each session.
+        least_runs: in a round, however long they take; of a model that takes half a second one is enough.
         seed: of the order and of the inputs.
         timeout_s: longest time to load a model, and for a round of it.
         progress: called with (rounds done, rounds in all).
@@ -115,7 +117,7 @@ def measure(
             own[name] |= asdict((settings or {}).get(name, SessionSettings()))
             if isinstance(model := models[name], Runner):
                 own[name]["script"] = str(model.script)
-        for (session, i), found in _rounds(own, (sessions, rounds), rng, timeout_s):
+        for (session, i), found in _rounds(own, (sessions, rounds, least_runs), rng, timeout_s):
             for name, runs in found.items():
                 times[name][session, i] = summary(runs) / 1e6
             if progress:
@@ -124,7 +126,7 @@ def measure(
 
 
 def _rounds(
-    settings: Mapping[str, Mapping[str, Any]], counts: tuple[int, int], rng: np.random.Generator, timeout_s: float
+    settings: Mapping[str, Mapping[str, Any]], counts: tuple[int, int, int], rng: np.random.Generator, timeout_s: float
 ) -> Iterator[tuple[tuple[int, int], dict[str, list[int]]]]:
     """Load each model in a process, anew for each session, and yield the times of its runs, round by round.
 
@@ -134,7 +136,7 @@ def _rounds(
     for session in range(counts[0]):
         with ExitStack() as stack:
             children = {name: stack.enter_context(_Child(name, own, timeout_s)) for name, own in settings.items()}
-            runs = {name: _runs_per_round(_warm(child)) for name, child in children.items()}
+            runs = {name: _runs_per_round(_warm(child), counts[2]) for name, child in children.items()}
             for i in range(counts[1]):
                 order = map(str, rng.permutation(list(children)))
                 yield (session, i), {name: children[name].run(runs[name]) for name in order}
@@ -152,15 +154,14 @@ def _as_file(model: Graph | str | Path | Runner, folder: Path) -> str:
     return str(path)
 
 
-def seconds_of(run_ms: float, sessions: int, rounds: int) -> float:
+def seconds_of(run_ms: float, sessions: int, rounds: int, least_runs: int = MIN_RUNS) -> float:
     """Return about how many seconds `measure` takes for a model, given its milliseconds and all its rounds."""
     warming = sessions * (LOAD_S + WARM_RUNS * run_ms / 1e3)
-    return warming + rounds * _runs_per_round(run_ms) * run_ms / 1e3
+    return warming + rounds * _runs_per_round(run_ms, least_runs) * run_ms / 1e3
 
 
-def _runs_per_round(run_ms: float) -> int:
-    least = 1 if run_ms >= SLOW_MS else MIN_RUNS
-    return int(min(max(least, ROUND_MS / max(run_ms, 1e-3)), MAX_RUNS))
+def _runs_per_round(run_ms: float, least: int) -> int:
+    return int(min(max(1 if run_ms >= SLOW_MS else least, ROUND_MS / max(run_ms, 1e-3)), MAX_RUNS))
 
 
 def _warm(child: _Child) -> float:

@@ -40,6 +40,8 @@ AGAIN = 0.25
 """A further search gets this part of the contest's time at most."""
 HEATS = ((3, 8), (6, 4), (12, 2))
 """Rounds of the fresh sessions of a race, and how many graphs run in each at most: the fastest until then."""
+LEAST_RUNS = 1
+"""Runs in a round: more rounds say more than more runs in each."""
 SHARES = [i / 20 for i in range(21)]
 FIT_APART = 0.1
 """A share of the cache that is nearer to one that was tried isn't tried."""
@@ -186,7 +188,7 @@ class Contest:
     def _race_s(self, count: int) -> float:
         """Return about how long a race of so many graphs with the best takes."""
         run_ms = self._first.start.cost.time_ms
-        return sum((1 + min(count, most)) * seconds_of(run_ms, 1, rounds) for rounds, most in HEATS)
+        return sum((1 + min(count, most)) * seconds_of(run_ms, 1, rounds, LEAST_RUNS) for rounds, most in HEATS)
 
     def _meet(self, finalists: Iterable[Finalist | None]) -> list[Finalist]:
         """Measure those that are new and not hopeless against the best, and return the faster ones."""
@@ -231,7 +233,14 @@ class Contest:
         self._say(f"measuring {len(graphs)} graphs")
         dims, runtime = bind_dims(self._first.start.graph), self._model.runtime
         found = measure(
-            graphs, threads=runtime.threads, provider=runtime.provider, dims=dims, sessions=1, rounds=rounds, seed=seed
+            graphs,
+            threads=runtime.threads,
+            provider=runtime.provider,
+            dims=dims,
+            sessions=1,
+            rounds=rounds,
+            least_runs=LEAST_RUNS,
+            seed=seed,
         )
         best = self.best.name
         if START in found.rounds:
