@@ -12,6 +12,7 @@ from taso_gym import RuleSet, load, save
 from taso_gym.graph import Graph
 from taso_gym.onnx_io import from_model
 from taso_gym.onnx_io.convert import converted
+from taso_gym.rules.compiled import opset_of
 from taso_gym.rules.state import Match, RewriteState
 
 
@@ -28,7 +29,6 @@ def _channels(count: int) -> Callable[[RewriteState, Match], bool]:
 
 
 LRN = [Step("lrn-as-conv-and-roots")]
-ATTENTION_OPSET = 23
 RECIPES: dict[str, list[Step]] = {
     "GoogLeNet": LRN,
     "AlexNet": LRN,
@@ -45,13 +45,15 @@ RECIPES: dict[str, list[Step]] = {
 
 
 def by_hand(source: Path, target: Path) -> None:
-    """Apply a network's recipe."""
+    """Apply a network's recipe, in the opset that its rules need."""
+    every, graph = RuleSet.load("default", numerics="fast"), load(source)
     steps = RECIPES[source.stem.rpartition("-b")[0]]
-    attends = any(step.rules.startswith("attention") for step in steps)
-    graph = from_model(converted(source, ATTENTION_OPSET)) if attends else load(source)
-    every = RuleSet.load("default", numerics="fast")
-    for step in steps:
-        graph = _everywhere(graph, RuleSet([rule for rule in every if fnmatch(rule.name, step.rules)]), step)
+    chosen = [RuleSet([rule for rule in every if fnmatch(rule.name, step.rules)]) for step in steps]
+    opset = max(opset_of(rule) for rules in chosen for rule in rules)
+    if opset > graph.info.opsets[""]:
+        graph = from_model(converted(source, opset))
+    for step, rules in zip(steps, chosen, strict=True):
+        graph = _everywhere(graph, rules, step)
     save(graph, target)
 
 

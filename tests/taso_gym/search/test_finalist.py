@@ -24,7 +24,6 @@ abs: Abs(x) => Floor(x)
 after-abs: Relu(Floor(x)) => Ceil(x)
 """
 
-
 PRICES = {"Relu": 10, "Neg": 10, "Abs": 9, "Sqrt": 8, "Floor": 7, "Exp": 2, "Ceil": 1, "Add": 0}
 
 
@@ -45,7 +44,7 @@ def operators(finalist: Finalist) -> list[str]:
 
 def test_gains_are_those_of_each_rule(finalist: Finalist) -> None:
     assert operators(finalist) == ["Add", "Ceil", "Exp"]
-    gains = {name: gain // 10**9 for name, gain in finalist.gains().items()}
+    gains = {name: gain // 10**9 for name, gain in finalist.gains.items()}
     assert gains == {"neg": 2, "after-neg": 16, "abs": 2, "after-abs": 16}
 
 

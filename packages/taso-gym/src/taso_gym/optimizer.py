@@ -146,8 +146,8 @@ def optimize(
         found = run(start, search, first, seed, **kept, **options)
         contest = Contest(Finalist("first", start, found), search, seed, options, progress=on_contest)
         if found.path and not found.interrupted:
-            _, start, found = contest.run(spend.seconds - found.seconds)
-            bouts = contest.bouts
+            best = contest.run(spend.seconds - found.seconds)
+            start, found, bouts = best.start, best.found, contest.bouts
     checker = WalkChecker()
     applied = tuple(replayed(start, found.path, checker))
     ends = [quantities(state.graph, state.cost, start.cost_model) for state in (start, found.state)]

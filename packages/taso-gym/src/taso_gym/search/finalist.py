@@ -4,18 +4,29 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import NamedTuple
 
 from taso_gym.cost.onnxruntime import OnnxRuntimeCost
 from taso_gym.errors import MatchError
 from taso_gym.graph import Graph
 from taso_gym.rules.ruleset import RuleSet
-from taso_gym.rules.state import Match, RewriteState
+from taso_gym.rules.state import Edit, Match, RewriteState
 from taso_gym.search.run import SearchResult
 
 
-class Finalist(NamedTuple):
+class Rewrite(NamedTuple):
+    """A rewrite on the way to what was found: its rule and place, what it gains in picoseconds, and what it does."""
+
+    rule: str
+    match: Match
+    gain_ps: int
+    edit: Edit
+
+
+@dataclass(frozen=True)
+class Finalist:
     """What a search found.
 
     Attributes:
@@ -45,46 +56,52 @@ class Finalist(NamedTuple):
         """Names of the rules that it was found with."""
         return frozenset(rule.name for rule in self.start.rules)
 
-    def gains(self) -> Counter[str]:
-        """Return for each rule on the way what it gains by the costs, in picoseconds."""
-        gains: Counter[str] = Counter()
+    @cached_property
+    def way(self) -> tuple[Rewrite, ...]:
+        """The rewrites that lead from the start to what was found."""
+        way: list[Rewrite] = []
         state = self.start
         for match in self.found.path:
             child = state.apply(match)
-            gains[state.rules[match.rule].name] += state.cost.time_ps - child.cost.time_ps
+            gain = state.cost.time_ps - child.cost.time_ps
+            way.append(Rewrite(state.rules[match.rule].name, match, gain, _edit(child)))
             state = child
+        return tuple(way)
+
+    @cached_property
+    def gains(self) -> Counter[str]:
+        """For each rule on the way what it gains by the costs, in picoseconds."""
+        gains: Counter[str] = Counter()
+        for rewrite in self.way:
+            gains[rewrite.rule] += rewrite.gain_ps
         return gains
 
     def without(self, rules: Collection[str]) -> Finalist:
         """Return what is left of it without some rules: every rewrite on the way that needs none of theirs."""
-        old = self.start
-        new = start = RewriteState(old.graph, remaining(old.rules, rules), self.model)
-        same = {node_id: node_id for node_id in old.graph.nodes}
+        graph = self.start.graph
+        state = start = RewriteState(graph, remaining(self.start.rules, rules), self.model)
+        same = {node_id: node_id for node_id in graph.nodes}
         path: list[Match] = []
-        for match in self.found.path:
-            name, child = old.rules[match.rule].name, old.apply(match)
-            if name not in rules and all(node_id in same for node_id in match.nodes):
-                here = Match(start.rules.index(name), tuple(same[i] for i in match.nodes), match.variant)
-                try:
-                    after = new.apply(here)
-                except MatchError:  # it needs what isn't there
-                    after = None
-                if after is not None:
-                    same |= _partners(child, after)
-                    new = after
-                    path.append(here)
-            old = child
+        for rule, match, _, edit in self.way:
+            if rule in rules or not all(node_id in same for node_id in match.nodes):
+                continue
+            here = Match(start.rules.index(rule), tuple(same[i] for i in match.nodes), match.variant)
+            try:
+                state = state.apply(here)
+            except MatchError:  # it needs what isn't there
+                continue
+            path.append(here)
+            if len(added := _edit(state).added) == len(edit.added):
+                same |= dict(zip(edit.added, added, strict=True))
         named = f"{self.name}, without {', '.join(sorted(rules))}"
-        return Finalist(named, start, replace(self.found, state=new, path=tuple(path)))
+        return Finalist(named, start, replace(self.found, state=state, path=tuple(path)))
+
+
+def _edit(state: RewriteState) -> Edit:
+    assert state.edit
+    return state.edit
 
 
 def remaining(rules: RuleSet, dropped: Collection[str]) -> RuleSet:
     """Return the rules of a set but for some, given by name."""
     return RuleSet([rule for rule in rules if rule.name not in dropped])
-
-
-def _partners(old: RewriteState, new: RewriteState) -> dict[int, int]:
-    """Return the nodes that a rewrite added to one graph, each with that which it added to another."""
-    assert old.edit and new.edit
-    added = old.edit.added, new.edit.added
-    return dict(zip(*added, strict=True)) if len(added[0]) == len(added[1]) else {}

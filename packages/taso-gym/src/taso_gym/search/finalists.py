@@ -110,7 +110,7 @@ class Contest:
         """Search without each of the rules that were used, going down only, and keep what costs less."""
         tried = set[str]()
         while time.monotonic() < until:
-            rules = [name for name, _ in reversed(self.best.gains().most_common()) if name not in tried]
+            rules = [name for name, _ in reversed(self.best.gains.most_common()) if name not in tried]
             if not rules:
                 return
             tried.add(rules[0])
@@ -135,7 +135,7 @@ class Contest:
 
     def _suspects(self) -> Iterator[frozenset[str]]:
         """Yield the rules of the best that round differently, together, and each that is predicted to gain much."""
-        used, rules = self.best.gains(), self.best.start.rules
+        used, rules = self.best.gains, self.best.start.rules
         fast = frozenset(name for name in used if rules[rules.index(name)].numerics == "fast")
         if len(fast) > 1:
             yield fast
@@ -144,7 +144,7 @@ class Contest:
     def _gainful(self) -> list[str]:
         """Return the rules of the best that are predicted to gain much, the most first."""
         least = GAIN * self.best.start.cost.time_ps
-        return [name for name, gain in self.best.gains().most_common() if gain >= least]
+        return [name for name, gain in self.best.gains.most_common() if gain >= least]
 
     def _again(self, name: str, start: RewriteState, idle: float = AGAIN * IDLE) -> Finalist:
         self._say(f"searching again, {name}")
