@@ -37,17 +37,27 @@ def test_backward_predictions_are_seen() -> None:
     assert found.spearman == pytest.approx(-1.0) and found.right_signs == 0.0
 
 
-def test_signs_within_the_noise_do_not_count() -> None:
+def test_what_is_within_the_noise_counts_neither_for_signs_nor_for_ranks() -> None:
+    assert calibration(2 - MEASURED, noise=0.2).clear.tolist() == [True, False, False, False, False]
     assert calibration(2 - MEASURED, noise=0.2).right_signs == 1.0
+    predicted = np.array([1.0, 0.99, 1.01, 1.2, 0.8])  # the two nearest to the start are the wrong way round
+    assert calibration(predicted, noise=0.06).spearman == pytest.approx(1.0)
+    assert calibration(predicted).spearman == pytest.approx(0.6)
+    assert (calibration(predicted, noise=0.06).right_signs, calibration(predicted).right_signs) == (1.0, 0.5)
 
 
 def test_it_is_written_for_people() -> None:
     text = str(calibration(MEASURED * 0.9))
-    assert text.startswith("bias -10.0%, error after one constant 0.00% (at most 0.00%), Spearman 1.00")
+    assert text.startswith("bias -10.0%, error after one constant 0.00% (at most 0.00%), noise 0.10%; of the 4 that")
 
 
 def test_rank_correlation_of_few_values() -> None:
     assert rank_correlation(np.array([1.0]), np.array([2.0])) == 1.0
+    assert rank_correlation(np.array([1.0, 1.0]), np.array([2.0, 3.0])) == 0.0
+
+
+def test_ties_share_their_rank() -> None:
+    assert rank_correlation(np.array([1.0, 1.0, 2.0]), np.array([1.0, 2.0, 3.0])) == pytest.approx(3**0.5 / 2)
 
 
 def test_a_network_is_calibrated(tmp_path: Path) -> None:

@@ -46,36 +46,39 @@ class Calibration:
         return np.abs(ratios / np.exp(np.mean(np.log(ratios))) - 1)
 
     @property
-    def spearman(self) -> float:
-        """Rank correlation of prediction and measurement."""
-        return rank_correlation(self.predicted_ms, self.measured_ms)
-
-    @property
     def noise(self) -> float:
         """Noise floor: median relative difference of a variant's two halves."""
         return float(np.median(np.abs(self.halves[0] / self.halves[1] - 1)))
 
     @property
+    def clear(self) -> NDArray[np.bool_]:
+        """(V + 1,) the variants that differ from the start by more than twice the noise, and the start."""
+        found = np.abs(self.measured_ms / self.measured_ms[0] - 1) > 2 * self.noise
+        found[0] = True
+        return found
+
+    @property
+    def spearman(self) -> float:
+        """Rank correlation of prediction and measurement over the start and those that clearly differ from it."""
+        return rank_correlation(self.predicted_ms[self.clear], self.measured_ms[self.clear])
+
+    @property
     def repeatability(self) -> float:
-        """Rank correlation of the two halves: no model can be expected to rank better."""
-        return rank_correlation(self.halves[0], self.halves[1])
+        """Rank correlation of the two halves over the same: no model can be expected to rank better."""
+        return rank_correlation(self.halves[0][self.clear], self.halves[1][self.clear])
 
     @property
     def right_signs(self) -> float:
-        """Part of the variants of which better or worse than the start is predicted right, from 0 to 1.
-
-        Only those count that differ from the start by more than twice the noise; 1 if there are none.
-        """
-        measured, predicted = (x[1:] / x[0] - 1 for x in (self.measured_ms, self.predicted_ms))
-        clear = np.abs(measured) > 2 * self.noise
+        """Part of the clear variants that are predicted on the right side of the start; 1 if there are none."""
+        measured, predicted = (x[self.clear][1:] / x[0] - 1 for x in (self.measured_ms, self.predicted_ms))
         right = np.sign(measured) == np.sign(predicted)
-        return float(right[clear].sum() / clear.sum()) if clear.any() else 1.0
+        return float(right.mean()) if right.size else 1.0
 
     def __str__(self) -> str:
         return (
             f"bias {self.bias:+.1%}, error after one constant {self.errors.mean():.2%} (at most {self.errors.max():.2%}"
-            f"), Spearman {self.spearman:.2f} (repeatability {self.repeatability:.2f}), right signs "
-            f"{self.right_signs:.0%}, noise {self.noise:.2%}"
+            f"), noise {self.noise:.2%}; of the {self.clear.sum() - 1} that differ by more than twice the noise "
+            f"Spearman {self.spearman:.2f} (repeatability {self.repeatability:.2f}), right signs {self.right_signs:.0%}"
         )
 
 
@@ -123,8 +126,8 @@ def calibrate(
 
 
 def rank_correlation(a: NDArray[np.float64], b: NDArray[np.float64]) -> float:
-    """Return Spearman's correlation of two series (ties ranked by position); 1 for fewer than two values."""
+    """Return Spearman's correlation of two series; 1 for fewer than two values, 0 where one is constant."""
     if len(a) < 2:
         return 1.0
-    ranks = [np.argsort(np.argsort(x, kind="stable"), kind="stable") for x in (a, b)]
-    return float(np.corrcoef(ranks[0], ranks[1])[0, 1])
+    ranks = [(x[:, None] > x).sum(1) + (x[:, None] == x).sum(1) / 2 for x in (a, b)]  # ties share their ranks
+    return float(np.corrcoef(ranks)[0, 1]) if all(np.ptp(r) for r in ranks) else 0.0
