@@ -22,11 +22,12 @@ from math import log
 from typing import Any, NamedTuple
 
 from taso_gym.cost import bind_dims
-from taso_gym.cost.measure import measure, seconds_of
+from taso_gym.cost.measure import measure
 from taso_gym.cost.measurement import Measurement, Speedup
 from taso_gym.graph import Graph
 from taso_gym.rules.state import RewriteState
 from taso_gym.search.finalist import Finalist, remaining
+from taso_gym.search.race import HEATS, LEAST_RUNS, race, race_seconds
 from taso_gym.search.run import Budget, run
 
 START = "start"
@@ -38,10 +39,6 @@ COSTED = 0.2
 """Part of the contest's time for searches that nothing is measured of."""
 AGAIN = 0.25
 """A further search gets this part of the contest's time at most."""
-HEATS = ((3, 8), (6, 4), (12, 2))
-"""Rounds of the fresh sessions of a race, and how many graphs run in each at most: the fastest until then."""
-LEAST_RUNS = 1
-"""Runs in a round: more rounds say more than more runs in each."""
 SHARES = [i / 20 for i in range(21)]
 FIT_APART = 0.1
 """A share of the cache that is nearer to one that was tried isn't tried."""
@@ -186,9 +183,7 @@ class Contest:
         return max(count for count in range(1, HEATS[0][1] + 1) if count == 1 or self._race_s(count) <= left)
 
     def _race_s(self, count: int) -> float:
-        """Return about how long a race of so many graphs with the best takes."""
-        run_ms = self._first.start.cost.time_ms
-        return sum((1 + min(count, most)) * seconds_of(run_ms, 1, rounds, LEAST_RUNS) for rounds, most in HEATS)
+        return race_seconds(self._first.start.cost.time_ms, count)
 
     def _meet(self, finalists: Iterable[Finalist | None]) -> list[Finalist]:
         """Measure those that are new and not hopeless against the best, and return the faster ones."""
@@ -204,29 +199,18 @@ class Contest:
         return self._race(new) if new else []
 
     def _race(self, new: dict[str, Finalist]) -> list[Finalist]:
-        """Measure in fresh sessions, fewer graphs in each; the fastest becomes the best if it surely is faster.
+        """Measure graphs against the best, of which the fastest takes the place if it surely is faster.
 
         Returns:
-            Those that are faster than the best and were in more than one session.
+            Those that are faster than the best.
         """
-        graphs = {self.best.name: self.best.graph, **{name: finalist.graph for name, finalist in new.items()}}
-        extra = {START: self._first.start.graph} if len(self._times) == 1 else {}
-        running, speedups, again = list(new), dict[str, Speedup](), set[str]()
-        found: Measurement | None = None
-        for seed, (rounds, most) in enumerate(HEATS):
-            running = running[:most]
-            measured = self._measured({n: graphs[n] for n in (self.best.name, *running)} | extra, rounds, seed)
-            found, extra = found.followed_by(measured) if found else measured, dict[str, Graph]()
-            speedups |= {name: found.speedup(name) for name in running}
-            again.update(running if seed else ())
-            ranked = sorted(running, key=lambda name: -speedups[name].ratio)
-            running = [name for name in ranked if speedups[name].high > 1]
-            if not running:
-                break
-        self.bouts += [Bout(name, speedup) for name, speedup in speedups.items()]
-        if running and speedups[running[0]].low > 1:
-            self.best = new[running[0]]
-        return [new[name] for name in new if name in again and speedups[name].ratio > 1]
+        once = {START: self._first.start.graph} if len(self._times) == 1 else {}
+        graphs = {name: finalist.graph for name, finalist in new.items()}
+        found = race((self.best.name, self.best.graph), graphs, self._measured, once)
+        self.bouts += [Bout(name, speedup) for name, speedup in found.speedups.items()]
+        if found.winner:
+            self.best = new[found.winner]
+        return [new[name] for name in found.faster]
 
     def _measured(self, graphs: dict[str, Graph], rounds: int, seed: int) -> Measurement:
         """Measure graphs, of which the best is the first, and keep their times in units of the start's."""

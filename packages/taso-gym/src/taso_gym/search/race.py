@@ -1,0 +1,65 @@
+"""A race of graphs: measured side by side in heats, after each of which the slower ones are out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from taso_gym.cost.measure import seconds_of
+from taso_gym.cost.measurement import Measurement, Speedup
+from taso_gym.graph import Graph
+
+HEATS = ((3, 8), (6, 4), (12, 2))
+"""Rounds of the fresh session of each heat, and how many graphs run in it at most: the fastest until then."""
+LEAST_RUNS = 1
+"""Runs in a round: more rounds say more than more runs in each."""
+
+
+class Race(NamedTuple):
+    """How a race ended.
+
+    Attributes:
+        speedups: how many times faster than the holder each graph is, by all heats that it was in.
+        faster: the graphs that are faster than the holder and were in more than one heat.
+        winner: the fastest, if it surely is faster than the holder; or None.
+    """
+
+    speedups: dict[str, Speedup]
+    faster: list[str]
+    winner: str | None
+
+
+def race(
+    holder: tuple[str, Graph],
+    others: Mapping[str, Graph],
+    measured: Callable[[dict[str, Graph], int, int], Measurement],
+    once: Mapping[str, Graph],
+) -> Race:
+    """Let graphs run against one that holds the title.
+
+    Args:
+        holder: its name and graph; it runs in every heat.
+        others: name -> graph.
+        measured: measures graphs side by side, given these, rounds, and the seed of their order.
+        once: graphs that are measured in the first heat only and can't win.
+    """
+    running, speedups, again = list(others), dict[str, Speedup](), set[str]()
+    found: Measurement | None = None
+    for seed, (rounds, most) in enumerate(HEATS):
+        running = running[:most]
+        heat = dict([holder]) | {name: others[name] for name in running} | ({} if found else dict(once))
+        latest = measured(heat, rounds, seed)
+        found = found.followed_by(latest) if found else latest
+        speedups |= {name: found.speedup(name) for name in running}
+        again.update(running if seed else ())
+        ranked = sorted(running, key=lambda name: -speedups[name].ratio)
+        running = [name for name in ranked if speedups[name].high > 1]
+        if not running:
+            break
+    winner = running[0] if running and speedups[running[0]].low > 1 else None
+    return Race(speedups, [name for name in others if name in again and speedups[name].ratio > 1], winner)
+
+
+def race_seconds(run_ms: float, count: int) -> float:
+    """Return about how long a race of so many graphs with the holder takes, each run ``run_ms`` milliseconds."""
+    return sum((1 + min(count, most)) * seconds_of(run_ms, 1, rounds, LEAST_RUNS) for rounds, most in HEATS)

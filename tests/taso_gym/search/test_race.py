@@ -1,0 +1,67 @@
+"""Races: who runs in which heat, who wins, and who is told to be faster."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from cost_graphs import mlp
+
+from taso_gym.cost.measurement import THREAD_CPU, Measurement
+from taso_gym.graph import Graph
+from taso_gym.search.race import HEATS, Race, race, race_seconds
+
+GRAPH = mlp()
+HOLDER = "holder"
+
+
+class Track:
+    """Times graphs by their names; keeps who ran in each heat, and for how many rounds."""
+
+    def __init__(self, **times: float) -> None:
+        self.times, self.heats = times, list[tuple[list[str], int]]()
+
+    def __call__(self, graphs: dict[str, Graph], rounds: int, seed: int) -> Measurement:
+        self.heats.append((list(graphs), rounds))
+        noise = np.random.default_rng(seed).normal(1, 1e-4, (len(graphs), 1, rounds))
+        return Measurement(
+            {name: self.times.get(name, 1.0) * n for name, n in zip(graphs, noise, strict=True)}, 1, "cpu", THREAD_CPU
+        )
+
+    def race(self, once: tuple[str, ...] = ()) -> Race:
+        others = {name: GRAPH for name in self.times if name not in (HOLDER, *once)}
+        return race((HOLDER, GRAPH), others, self, dict.fromkeys(once, GRAPH))
+
+
+def test_the_fastest_run_in_further_heats_and_the_fastest_of_them_wins() -> None:
+    track = Track(a=0.99, b=0.95, c=1.1, d=0.9, e=0.97, f=0.98, g=0.96)
+    found = track.race()
+    assert [heat for heat, _ in track.heats] == [
+        [HOLDER, "a", "b", "c", "d", "e", "f", "g"],
+        [HOLDER, "d", "b", "g", "e"],
+        [HOLDER, "d", "b"],
+    ]
+    assert [rounds for _, rounds in track.heats] == [rounds for rounds, _ in HEATS]
+    assert found.winner == "d" and found.faster == ["b", "d", "e", "g"]
+    assert found.speedups["d"].ratio == pytest.approx(1 / 0.9, rel=1e-3) and set(found.speedups) == set("abcdefg")
+
+
+def test_who_is_slower_runs_once_and_nobody_wins() -> None:
+    track = Track(a=1.05, b=1.2)
+    assert track.race()[1:] == ([], None) and len(track.heats) == 1
+
+
+def test_more_than_a_heat_holds_do_not_run() -> None:
+    track = Track(**{f"n{i}": 0.9 for i in range(HEATS[0][1] + 2)})
+    assert len(track.race().speedups) == HEATS[0][1]
+
+
+def test_who_is_measured_once_cannot_win() -> None:
+    track = Track(start=0.5, a=0.9)
+    found = track.race(once=("start",))
+    assert found.winner == "a" and "start" not in found.speedups
+    assert ["start" in heat for heat, _ in track.heats] == [True, False, False]
+
+
+def test_a_race_of_more_and_slower_graphs_takes_longer() -> None:
+    assert race_seconds(10, 1) < race_seconds(10, 5) < race_seconds(100, 5)
+    assert race_seconds(10, HEATS[0][1]) == race_seconds(10, HEATS[0][1] + 5)
