@@ -50,7 +50,7 @@ PACKAGES = {
     "torch.compile": "torch",
 }
 LONGEST_S = 900
-PRODUCTS = re.compile(r"(amid others )?(com\.microsoft\.)?(nchwc\.)?(Fused)?(Conv|MatMul|Gemm)[-\[]")
+PRODUCTS = re.compile(r"(out of cache )?(com\.microsoft\.)?(nchwc\.)?(Fused)?(Conv|MatMul|Gemm)[-\[]")
 
 
 def optimised(network: Network, batch: int, settings: argparse.Namespace) -> tuple[Path, dict[str, Any]]:

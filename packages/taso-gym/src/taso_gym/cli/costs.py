@@ -69,6 +69,7 @@ def calibrate(
     dim: Dim = None,
     cost: Annotated[str, typer.Option(help="The cost model to judge.")] = "onnxruntime",
     variants: Annotated[int, typer.Option(help="Random legal variants.", min=2)] = 20,
+    rewrites: Annotated[int, typer.Option(help="Rewrites of a variant at most.", min=1)] = 8,
     numerics: Annotated[str, typer.Option(help="Loosest rules for them: exact, reassociate, fast.")] = "reassociate",
     threads: Threads = 1,
     seed: Annotated[int, typer.Option(help="Seed of the variants.")] = 0,
@@ -78,7 +79,7 @@ def calibrate(
     """Compare what a cost model predicts with end-to-end time, over random variants of a model."""
     rules = RuleSet.load(numerics=cast(Numerics, numerics))
     graph = onnx_io.load(model, dims=dimensions(dim or []))
-    chosen = list(random_variants(graph, rules, variants, seed))
+    chosen = list(random_variants(graph, rules, variants, seed, rewrites))
     judged = costs.load(cost, dims=costs.bind_dims(graph), start=graph)
     with Bar(console=console, transient=True) as bar:
         task = bar.add_task("measuring variants", total=len(chosen))

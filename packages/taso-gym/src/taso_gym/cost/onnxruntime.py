@@ -40,10 +40,12 @@ METHOD = 6
 """How costs are measured; what an earlier version of the package put into a cache isn't taken for the same."""
 FAILED_PS = NEVER_PS
 """Cost of an operator that doesn't run."""
-HEAVY = 1 << 19
-"""Bytes of the weights or inputs of an operator for which it matters what is in the cache."""
-AMID = "amid others "
-"""Begins the key of such an operator in a model that needs more memory than the cache holds: it is measured twice."""
+KEPT = 1 / 8
+"""Part of the cache that keeps what a model needs from one run to the next, whatever else the host does."""
+HEAVY, WIDE = 1 << 16, 1 << 19
+"""Bytes of an operator's weights, and of its inputs, for which it matters what is in the cache."""
+COLD = "out of cache "
+"""Begins the key of such an operator in a model that needs more memory than the cache keeps: it is measured twice."""
 OUTSIDE = 0.5
 """Default share of the cache that others take: between 0.4 and 0.7 on the networks it was fitted to."""
 
@@ -73,7 +75,7 @@ class OnnxRuntimeCost(RegionalCost):
             cache: file of the measurements; None for the user's.
             progress: called with a description of each region before it is measured.
             start: graph that a search begins with: kernels are those of its opset, and where it needs more memory than
-                the cache of the CPU holds, large operators are measured with theirs in the cache and out of it.
+                the cache of the CPU keeps, large operators are measured with theirs in the cache and out of it.
             outside: how far such an operator's cost is from the first to the second, from 0 to 1.
 
         Raises:
@@ -87,7 +89,8 @@ class OnnxRuntimeCost(RegionalCost):
         self._cache, self._progress = Cache(cache), progress
         self._times: dict[str, int] = {}
         self._opset = start.info.opsets.get("", OPSET) if start else OPSET
-        self._cold = self._provider == "cpu" and start is not None and self.peak_bytes(start) > cache_bytes() > 0
+        kept = KEPT * cache_bytes()
+        self._cold = self._provider == "cpu" and start is not None and self.peak_bytes(start) > kept > 0
         self.outside = outside
 
     @property
@@ -97,7 +100,7 @@ class OnnxRuntimeCost(RegionalCost):
 
     @property
     def depends_on_cache(self) -> bool:
-        """Whether costs depend on `outside`: the model it was made for needs more memory than the cache holds."""
+        """Whether costs depend on `outside`: the model it was made for needs more memory than the cache keeps."""
         return self._cold
 
     def with_outside(self, outside: float) -> Self:
@@ -143,7 +146,7 @@ class OnnxRuntimeCost(RegionalCost):
         return sum(map(self._time_of, keys))
 
     def _time_of(self, key: str) -> int:
-        inside = self._times[key.removeprefix(AMID)]
+        inside = self._times[key.removeprefix(COLD)]
         return inside + round(self.outside * (self._times[key] - inside))
 
     def executed_in(self, region: Region) -> list[str] | None:
@@ -152,7 +155,7 @@ class OnnxRuntimeCost(RegionalCost):
         Raises:
             CostError: the cache can't be used.
         """
-        name = f"region of opset {self._opset}{' amid others' if self._cold else ''} {describe(region, self._dims)}"
+        name = f"region of opset {self._opset}{' out of cache' if self._cold else ''} {describe(region, self._dims)}"
         known = self._recall(name)
         if known is None:
             if self._progress:
@@ -161,7 +164,7 @@ class OnnxRuntimeCost(RegionalCost):
         if "failed" in known:
             return None
         executed: list[str] = known["executed"]
-        for key in {*executed, *(key.removeprefix(AMID) for key in executed)}:
+        for key in {*executed, *(key.removeprefix(COLD) for key in executed)}:
             if key not in self._times:
                 timed = self._recall(f"node {key}")
                 if timed is None:
@@ -193,10 +196,10 @@ class OnnxRuntimeCost(RegionalCost):
     def _measure_node(self, node: Executed) -> str:
         """Return the key of an executed node, whose time is known then."""
         self._measure_as(node.key, node, cold=False)
-        if not self._cold or max(len(node.model), node.input_bytes) <= HEAVY:
+        if not self._cold or (len(node.model) <= HEAVY and node.input_bytes <= WIDE):
             return node.key
-        self._measure_as(AMID + node.key, node, cold=True)
-        return AMID + node.key
+        self._measure_as(COLD + node.key, node, cold=True)
+        return COLD + node.key
 
     def _measure_as(self, key: str, node: Executed, *, cold: bool) -> None:
         if key not in self._times:

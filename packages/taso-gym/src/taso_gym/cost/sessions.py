@@ -56,6 +56,7 @@ class Runtime:
             raise OptionError(f"expected at least one thread, found {threads}")
         self.provider, self.threads = provider, threads
         require_provider(provider)
+        self._overheads: dict[bool, int] = {}
 
     @property
     def ort(self) -> Any:
@@ -139,13 +140,14 @@ class Runtime:
         Raises:
             CostError: it can't be loaded or run.
         """
-        found = self._time(model, feeds, self._evict if cold else None)
-        overhead = self._overhead_ps
+        found = self._time(model, feeds, cold)
+        overhead = self._overhead_ps(cold)
         if found.time_ps < 2 * overhead:  # most of it: what else the machine does should be the same for both
-            overhead = min(overhead, self._time_of_overhead())
+            overhead = min(overhead, self._time_of_overhead(cold))
         return found._replace(time_ps=max(found.time_ps - overhead, 0))
 
-    def _time(self, model: bytes, feeds: Mapping[str, Any], evict: Eviction | None = None) -> Timing:
+    def _time(self, model: bytes, feeds: Mapping[str, Any], cold: bool) -> Timing:
+        evict = self._evict if cold else None
         run = self.bind(self.open(model, optimise=False), feeds)
         cpu = self.provider == "cpu" and self.threads == 1
         clock = time.thread_time_ns if cpu else time.perf_counter_ns
@@ -181,13 +183,14 @@ class Runtime:
         """Return how long it takes to copy a placed value of floats, as `time` does."""
         return self.time(_copying(value.element_type(), value.shape()), {"x": value}, cold)
 
-    @cached_property
-    def _overhead_ps(self) -> int:
-        return min(self._time_of_overhead() for _ in range(3))
+    def _overhead_ps(self, cold: bool) -> int:
+        if cold not in self._overheads:
+            self._overheads[cold] = min(self._time_of_overhead(cold) for _ in range(3))
+        return self._overheads[cold]
 
-    def _time_of_overhead(self) -> int:
+    def _time_of_overhead(self, cold: bool) -> int:
         model, feeds = _copying(TensorProto.FLOAT, [1]), {"x": self.place(np.ones(1, np.float32))}
-        return self._time(model, feeds).time_ps
+        return self._time(model, feeds, cold).time_ps
 
 
 def _copying(element_type: int, shape: Sequence[int]) -> bytes:
