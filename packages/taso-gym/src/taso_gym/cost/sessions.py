@@ -69,13 +69,14 @@ class Runtime:
         device = gpu_name() if self.provider == "cuda" else cpu_name()
         return f"{device}|{PROVIDERS[self.provider]}|onnxruntime {self.ort.__version__}|{self.threads} threads"
 
-    def open(self, model: bytes | str, optimise: bool, dump: Path | None = None) -> Any:
+    def open(self, model: bytes | str, optimise: bool, dump: Path | None = None, spin: bool = True) -> Any:
         """Return a session on the provider and no other.
 
         Args:
             model: serialised, or a path.
             optimise: with all of onnxruntime's optimisations, or none.
             dump: where to write the optimised model.
+            spin: let threads go on for some 40 ms when they have nothing to do, as is the default; they need a core.
 
         Raises:
             CostError: onnxruntime refuses the model, or the provider doesn't work.
@@ -86,6 +87,7 @@ class Runtime:
         options.graph_optimization_level = levels.ORT_ENABLE_ALL if optimise else levels.ORT_DISABLE_ALL
         options.intra_op_num_threads, options.inter_op_num_threads = self.threads, 1
         options.log_severity_level = 4  # what goes wrong is raised
+        options.add_session_config_entry("session.intra_op.allow_spinning", str(int(spin)))
         if dump:
             options.optimized_model_filepath = str(dump)
         try:
@@ -154,7 +156,7 @@ class Runtime:
         start = clock()
         written = run()
         slow = clock() - start > SLOW_NS
-        twin = self.bind(self.open(model, optimise=False), feeds) if evict and not slow else None
+        twin = self.bind(self.open(model, optimise=False, spin=False), feeds) if evict and not slow else None
         if not slow:
             written = run()
         least, most = SLOW_RUNS if slow else MIN_RUNS, COLD_RUNS if evict else MAX_RUNS
