@@ -1,0 +1,56 @@
+"""Sessions: what is measured where several threads, and other processes, share the machine."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import pytest
+from onnx import TensorProto, helper
+
+from taso_gym.cost.sessions import WINDOWS, Runtime, Timing
+
+pytest.importorskip("onnxruntime")
+
+WIDTH = 256
+
+
+def product() -> bytes:
+    """A product that several threads share."""
+    types = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [WIDTH, WIDTH]) for name in "xyz"]
+    graph = helper.make_graph([helper.make_node("MatMul", ["x", "y"], ["z"])], "product", types[:2], types[2:])
+    opset = helper.make_opsetid("", 20)
+    return helper.make_model(graph, opset_imports=[opset], ir_version=10).SerializeToString()
+
+
+def test_workers_that_do_not_spin_leave_their_core_to_others() -> None:
+    runtime = Runtime("cpu", 2)
+    value = runtime.place(np.ones((WIDTH, WIDTH), np.float32))
+    run = runtime.bind(runtime.open(product(), optimise=False, spin=False), {"x": value, "y": value})
+    run()
+    begin = time.process_time()
+    time.sleep(0.05)
+    assert time.process_time() - begin < 0.02
+
+
+@pytest.mark.parametrize(
+    ("threads", "windows_us", "expected_us", "used"),
+    [
+        (2, [50, 10, 10.5], 10, 3),  # the first was disturbed
+        (2, [10, 10.9], 10, 2),
+        (2, [80, 50, 30, 10], 10, WINDOWS),  # no two agree
+        (1, [50, 10], 50, 1),  # thread-CPU time isn't disturbed
+    ],
+)
+def test_wall_time_is_measured_until_two_windows_agree(
+    threads: int, windows_us: list[float], expected_us: float, used: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runtime, taken = Runtime("cpu", threads), list[float]()
+
+    def window(*_: object) -> Timing:
+        taken.append(windows_us[len(taken)])
+        return Timing(int(taken[-1] * 1e6))
+
+    monkeypatch.setattr(runtime, "_time", window)
+    monkeypatch.setattr(runtime, "_overhead_ps", lambda cold: 0)
+    assert runtime.time(b"", {}).time_ps == expected_us * 1e6 and len(taken) == used
