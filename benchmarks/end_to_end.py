@@ -35,7 +35,7 @@ from taso_gym import load
 from taso_gym.atomic import write_text
 from taso_gym.cost import bind_dims
 from taso_gym.cost.measure import Runner, measure
-from taso_gym.cost.onnxruntime import OnnxRuntimeCost
+from taso_gym.cost.onnxruntime import COLD, OnnxRuntimeCost
 from taso_gym.cost.sessions import cpu_name, gpu_name
 from taso_gym.errors import CostError, TasoError
 
@@ -50,7 +50,7 @@ PACKAGES = {
     "torch.compile": "torch",
 }
 LONGEST_S = 900
-PRODUCTS = re.compile(r"(out of cache )?(com\.microsoft\.)?(nchwc\.)?(Fused)?(Conv|MatMul|Gemm)[-\[]")
+PRODUCTS = re.compile(rf"({COLD})?(com\.microsoft\.)?(nchwc\.)?(Fused)?(Conv|MatMul|Gemm)[-\[]")
 
 
 def optimised(network: Network, batch: int, settings: argparse.Namespace) -> tuple[Path, dict[str, Any]]:

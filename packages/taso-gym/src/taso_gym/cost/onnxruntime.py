@@ -155,7 +155,7 @@ class OnnxRuntimeCost(RegionalCost):
         Raises:
             CostError: the cache can't be used.
         """
-        name = f"region of opset {self._opset}{' out of cache' if self._cold else ''} {describe(region, self._dims)}"
+        name = f"region of opset {self._opset} {COLD if self._cold else ''}{describe(region, self._dims)}"
         known = self._recall(name)
         if known is None:
             if self._progress:
