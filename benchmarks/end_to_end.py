@@ -35,7 +35,8 @@ from taso_gym import load
 from taso_gym.atomic import write_text
 from taso_gym.cost import bind_dims
 from taso_gym.cost.measure import Runner, measure
-from taso_gym.cost.onnxruntime import COLD, OnnxRuntimeCost
+from taso_gym.cost.node_times import COLD
+from taso_gym.cost.onnxruntime import OnnxRuntimeCost
 from taso_gym.cost.sessions import cpu_name, gpu_name
 from taso_gym.errors import CostError, TasoError
 
@@ -213,7 +214,7 @@ def options(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--options", default="", help="further options of taso-gym optimize")
     parser.add_argument("--tools", default=",".join(PACKAGES), type=lambda t: [x for x in t.split(",") if x])
     parser.add_argument("--sessions", type=int, default=2)
-    parser.add_argument("--rounds", type=int, default=10)
+    parser.add_argument("--rounds", type=int, default=None)
     parser.add_argument("--folder", type=Path, default=Path("build/end_to_end"))
     parser.add_argument("--rows", type=Path, default=HERE / "rows")
     parser.add_argument("--phase", choices=("all", "optimise", "measure", "table"), default="all")

@@ -11,6 +11,7 @@ from onnx import TensorProto, helper
 
 from taso_gym.builder import GraphBuilder
 from taso_gym.cost import load
+from taso_gym.cost.cache import Cache
 from taso_gym.cost.onnxruntime import FAILED_PS, OnnxRuntimeCost
 from taso_gym.cost.region import FUSED
 from taso_gym.cost_model import Cost
@@ -145,7 +146,7 @@ def graph_type(graph: Graph) -> TensorType:
 def test_a_cache_with_nonsense_in_it_is_one_line(cache: Path) -> None:
     found = OnnxRuntimeCost(cache=cache)
     found.graph(mlp())
-    found._cache._run(lambda db: db.execute("UPDATE measurements SET value = 'nonsense'"))  # pyright: ignore[reportPrivateUsage]
+    Cache(cache)._run(lambda db: db.execute("UPDATE measurements SET value = 'nonsense'"))  # pyright: ignore[reportPrivateUsage]
     with pytest.raises(CostError, match=r"expected a measurement as JSON, found 'nonsense' in .* delete that file"):
         OnnxRuntimeCost(cache=cache).graph(mlp())
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from copy import copy
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pytest
@@ -19,9 +20,10 @@ from taso_gym.graph import Graph
 from taso_gym.rules.notation import parse_rules
 from taso_gym.rules.ruleset import RuleSet
 from taso_gym.rules.state import RewriteState
-from taso_gym.search import Budget, finalists, run
+from taso_gym.search import Budget, evidence, finalists, run
+from taso_gym.search.evidence import START, Evidence
 from taso_gym.search.finalist import Finalist
-from taso_gym.search.finalists import START, Contest
+from taso_gym.search.finalists import Contest
 from taso_gym.tensor import TensorType
 
 pytest.importorskip("onnxruntime")
@@ -66,7 +68,7 @@ def taking(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[Graph], float
             times = {name: np.full((1, rounds), time_ms(graph)) for name, graph in graphs.items()}
             return Measurement(times, 1, "cpu", THREAD_CPU)
 
-        monkeypatch.setattr(finalists, "measure", measure)
+        monkeypatch.setattr(evidence, "measure", measure)
         return asked
 
     return pretend
@@ -87,6 +89,36 @@ def test_a_rule_that_costs_overrate_is_left_out(first: Finalist, taking: Any) ->
 
 
 PRICES = {"Relu": 10, "Neg": 10, "Abs": 5, "Sqrt": 8, "Exp": 1}
+
+
+class Repriced(Priced):
+    """Prices that turn out otherwise when what is decided by them is measured in turns."""
+
+    def in_turns(self, graphs: Iterable[Graph], *_: object) -> Self:
+        """Return a model with the true prices of what graphs execute."""
+        other = copy(self)
+        used = {node.sig.op.name for graph in graphs for _, node in graph.operators()}
+        other._prices = {**self._prices, **{name: TRUE[name] for name in used & TRUE.keys()}}
+        return other
+
+
+TRUE = {"Abs": 20, "Exp": 9, "Sqrt": 8}
+"""Prices of what was underrated."""
+
+
+def test_what_looked_cheap_by_chance_is_not_kept(tmp_path: Path, taking: Any) -> None:
+    text = "lucky: Relu(x) => Abs(x)\nless: Relu(x) => Exp(x)\nbest: Relu(x) => Sqrt(x)"
+    b = GraphBuilder({"": 20})
+    b.output("y", b.add("Relu", b.input("x", TensorType("float", (4,)))))
+    model = Repriced(tmp_path / "c", {"Relu": 10, "Abs": 5, "Exp": 6, "Sqrt": 8})
+    start = RewriteState(b.build(), RuleSet(parse_rules(text)), model)
+    first = Finalist("first", start, run(start, "taso", Budget(steps=9)))
+    assert count(first.graph, "Abs") == 1
+    asked = taking(lambda _: 1.0)
+    best = Contest(first).run(60.0)
+    assert (count(best.graph, "Sqrt"), best.found.state.cost.time_ms) == (1, 8)
+    assert best.name == "measured in turns, again"
+    assert not any("lucky" in name for names in asked for name in names)
 
 
 def test_a_rule_that_is_in_the_way_of_others_is_left_out(tmp_path: Path, taking: Any) -> None:
@@ -118,7 +150,7 @@ def test_rules_that_are_overrated_are_left_out_together(
 
 def test_the_first_stays_where_nothing_is_faster(first: Finalist, taking: Any) -> None:
     asked = taking(lambda graph: 1.0 + count(graph, "MatMul"))
-    assert Contest(first).run(60.0) is first
+    assert Contest(first).run(60.0).found.state.hash == first.found.state.hash
     assert START in asked[0] and all(START not in names for names in asked[1:])
 
 
@@ -150,10 +182,10 @@ def test_the_share_of_the_cache_is_that_which_explains_the_times(first: Finalist
     assert isinstance(model, OnnxRuntimeCost) and model.depends_on_cache
     true = model.with_outside(0.3)
     taking(lambda graph: true.graph(graph).time_ms)
-    contest = Contest(first)
-    graphs = {"first": first.graph, "other": layers(rows=64), START: first.start.graph}
-    contest._measured(graphs, 3, 0)  # pyright: ignore[reportPrivateUsage]
-    assert list(contest._fitted()) == [0.3]  # pyright: ignore[reportPrivateUsage]
+    found = Evidence(first.start.graph)
+    assert found.start == {START: first.start.graph} and found.share_outside(model) is None
+    found.measure({"first": first.graph, "other": layers(rows=64), START: first.start.graph}, model, 3, 0)
+    assert found.start == {} and found.share_outside(model) == 0.3
 
 
 def test_costs_between_in_and_out_of_the_cache_are_between(first: Finalist) -> None:

@@ -8,7 +8,7 @@ from cost_graphs import mlp
 
 from taso_gym.cost.measurement import THREAD_CPU, Measurement
 from taso_gym.graph import Graph
-from taso_gym.search.race import HEATS, Race, race, race_seconds
+from taso_gym.search.race import HEATS, MOST, SLOW_MS, Race, heats, race, race_seconds
 
 GRAPH = mlp()
 HOLDER = "holder"
@@ -29,7 +29,7 @@ class Track:
 
     def race(self, once: tuple[str, ...] = ()) -> Race:
         others = {name: GRAPH for name in self.times if name not in (HOLDER, *once)}
-        return race((HOLDER, GRAPH), others, self, dict.fromkeys(once, GRAPH))
+        return race((HOLDER, GRAPH), others, self, dict.fromkeys(once, GRAPH), SLOW_MS)
 
 
 def test_the_fastest_run_in_further_heats_and_the_fastest_of_them_wins() -> None:
@@ -65,3 +65,9 @@ def test_who_is_measured_once_cannot_win() -> None:
 def test_a_race_of_more_and_slower_graphs_takes_longer() -> None:
     assert race_seconds(10, 1) < race_seconds(10, 5) < race_seconds(100, 5)
     assert race_seconds(10, HEATS[0][1]) == race_seconds(10, HEATS[0][1] + 5)
+
+
+def test_fast_graphs_run_in_more_rounds() -> None:
+    assert heats(SLOW_MS) == heats(1000.0) == list(HEATS)
+    assert heats(SLOW_MS / 2) == [(2 * rounds, most) for rounds, most in HEATS]
+    assert heats(0.1) == [(MOST * rounds, most) for rounds, most in HEATS]

@@ -126,7 +126,7 @@ class Measured:
 
     deterministic = False
 
-    def __init__(self, every: int = 5, threads: int = 1, provider: str = "cpu", rounds: int = 5) -> None:
+    def __init__(self, every: int = 5, threads: int = 1, provider: str = "cpu", rounds: int = 15) -> None:
         """Measure after every ``every`` steps; the rest as in `taso_gym.cost.measure.measure`."""
         if type(every) is not int or every < 1:
             raise OptionError(f"expected every to be a whole number from 1 on, found {every!r}")

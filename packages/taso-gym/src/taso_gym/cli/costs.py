@@ -74,7 +74,9 @@ def calibrate(
     threads: Threads = 1,
     seed: Annotated[int, typer.Option(help="Seed of the variants.")] = 0,
     sessions: Annotated[int, typer.Option(help="Fresh processes for each.", min=1)] = 2,
-    rounds: Annotated[int, typer.Option(help="Interleaved rounds in each.", min=2)] = 10,
+    rounds: Annotated[
+        int | None, typer.Option(help="Interleaved rounds in each; default: 30, or 10 from half a second on.", min=2)
+    ] = None,
 ) -> None:
     """Compare what a cost model predicts with end-to-end time, over random variants of a model."""
     rules = RuleSet.load(numerics=cast(Numerics, numerics))

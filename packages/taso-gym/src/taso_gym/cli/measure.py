@@ -22,7 +22,9 @@ def measure(
     provider: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
     dim: Annotated[list[str] | None, typer.Option(help="Size of a dynamic dimension: batch=1.")] = None,
     sessions: Annotated[int, typer.Option(help="Fresh processes for each model.", min=1)] = 2,
-    rounds: Annotated[int, typer.Option(help="Interleaved rounds in each.", min=1)] = 10,
+    rounds: Annotated[
+        int | None, typer.Option(help="Interleaved rounds in each; default: 30, or 10 from half a second on.", min=1)
+    ] = None,
 ) -> None:
     """Measure ONNX models side by side in onnxruntime, interleaved, in fresh processes."""
     for path in models:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from taso_gym.cost.measure import measure
+from taso_gym.cost.onnxruntime import OnnxRuntimeCost
 from taso_gym.cost_model import CostModel
 from taso_gym.errors import OptionError
 from taso_gym.graph import Graph
@@ -92,7 +93,7 @@ def calibrate(
     progress: Callable[[int, int], None] | None = None,
     **options: Any,
 ) -> Calibration:
-    """Predict and measure a graph and its variants.
+    """Predict and measure a graph and its variants; costs of operators are measured in turns where they are measured.
 
     Args:
         start: the graph.
@@ -109,6 +110,8 @@ def calibrate(
     """
     if not variants:
         raise OptionError("expected at least one variant, found none")
+    if isinstance(model, OnnxRuntimeCost):
+        model = model.in_turns((start, *variants))
     predicted = [model.graph(graph).time_ms for graph in (start, *variants)]
     times, ratios, halves = list[float](), list[float](), [list[float](), list[float]()]
     for first in range(0, len(variants), BATCH):

@@ -30,11 +30,11 @@ from taso_gym.errors import CostError, OptionError
 from taso_gym.graph import Graph
 
 CHILD = Path(__file__).with_name("latency_child.py")
-ROUND_MS = 50.0
+ROUND_MS, MAX_RUNS = 15.0, 50
+"""A round of a model is short: what else the machine does lasts from 20 ms to seconds, and longer ones say no more."""
+MANY, FEW, SLOW_MS = 30, 10, 500.0
+"""Rounds of a session unless their number is given: many, or few where a model takes so long."""
 WARM_RUNS = 3
-MIN_RUNS, MAX_RUNS = 3, 50
-SLOW_MS = 500.0
-"""A model that takes so long runs once in a round."""
 LOAD_S = 0.5
 """About how long loading a model takes."""
 LEVELS = ("none", "basic", "extended", "all")
@@ -77,15 +77,15 @@ def measure(
     dims: Mapping[str, int] | None = None,
     settings: Mapping[str, SessionSettings] | None = None,
     sessions: int = 2,
-    rounds: int = 10,
-    least_runs: int = MIN_RUNS,
+    rounds: int | None = None,
     seed: int = 0,
     timeout_s: float = 600.0,
     progress: Callable[[int, int], None] | None = None,
 ) -> Measurement:
     """Measure models side by side; the first is the reference.
 
-    Each runs in a process of its own, on the same random inputs, in rounds of about 50 ms and of random order.
+    Each runs in a process of its own, on the same random inputs, in rounds of about 15 ms (a run at least) and of
+    random order.
 
     Args:
         models: name -> graph or file for onnxruntime, or another runtime with a file.
@@ -94,8 +94,7 @@ def measure(
         dims: values of dimension symbols; others are 1 (leading axis) or 128.
         settings: name -> session settings, where they aren't the default.
         sessions: fresh processes of each model, one after the other.
-        rounds: in each session.
-        least_runs: in a round, however long they take; of a model that takes half a second one is enough.
+        rounds: in each session; None for 30, or 10 where a model takes half a second.
         seed: of the order and of the inputs.
         timeout_s: longest time to load a model, and for a round of it.
         progress: called with (rounds done, rounds in all).
@@ -105,11 +104,11 @@ def measure(
         MissingPackageError: onnxruntime isn't installed.
         CostError: a model doesn't load, run or answer in time, or the provider isn't there.
     """
-    if min(len(models), sessions, rounds, threads) < 1:
+    if min(len(models), sessions, threads, MANY if rounds is None else rounds) < 1:
         raise OptionError("expected at least one model, session, round and thread")
     require_provider(provider)
     estimator, summary = (THREAD_CPU, median) if threads == 1 and provider == "cpu" else (WALL, min)
-    times, rng = {name: np.empty((sessions, rounds)) for name in models}, np.random.default_rng(seed)
+    times = {name: list[float]() for name in models}
     common = {"threads": threads, "provider": PROVIDERS[provider], "dims": dict(dims or {}), "seed": seed}
     with tempfile.TemporaryDirectory(prefix="taso-gym-") as folder:
         own = {name: {**common, "model": _as_file(model, Path(folder))} for name, model in models.items()}
@@ -117,29 +116,37 @@ def measure(
             own[name] |= asdict((settings or {}).get(name, SessionSettings()))
             if isinstance(model := models[name], Runner):
                 own[name]["script"] = str(model.script)
-        for (session, i), found in _rounds(own, (sessions, rounds, least_runs), rng, timeout_s):
+        for done, in_all, found in _rounds(own, sessions, rounds, np.random.default_rng(seed), timeout_s):
             for name, runs in found.items():
-                times[name][session, i] = summary(runs) / 1e6
+                times[name].append(summary(runs) / 1e6)
             if progress:
-                progress(session * rounds + i + 1, sessions * rounds)
-    return Measurement(times, threads, PROVIDERS[provider], estimator)
+                progress(done, in_all)
+    by_session = {name: np.array(found).reshape(sessions, -1) for name, found in times.items()}
+    return Measurement(by_session, threads, PROVIDERS[provider], estimator)
 
 
 def _rounds(
-    settings: Mapping[str, Mapping[str, Any]], counts: tuple[int, int, int], rng: np.random.Generator, timeout_s: float
-) -> Iterator[tuple[tuple[int, int], dict[str, list[int]]]]:
+    settings: Mapping[str, Mapping[str, Any]],
+    sessions: int,
+    rounds: int | None,
+    rng: np.random.Generator,
+    timeout_s: float,
+) -> Iterator[tuple[int, int, dict[str, list[int]]]]:
     """Load each model in a process, anew for each session, and yield the times of its runs, round by round.
 
     Yields:
-        (session, round), and for each model the nanoseconds of its runs.
+        rounds done and in all, and for each model the nanoseconds of its runs.
     """
-    for session in range(counts[0]):
+    for session in range(sessions):
         with ExitStack() as stack:
             children = {name: stack.enter_context(_Child(name, own, timeout_s)) for name, own in settings.items()}
-            runs = {name: _runs_per_round(_warm(child), counts[2]) for name, child in children.items()}
-            for i in range(counts[1]):
+            run_ms = {name: _warm(child) for name, child in children.items()}
+            if rounds is None:
+                rounds = FEW if max(run_ms.values()) >= SLOW_MS else MANY
+            for i in range(rounds):
                 order = map(str, rng.permutation(list(children)))
-                yield (session, i), {name: children[name].run(runs[name]) for name in order}
+                found = {name: children[name].run(_runs_per_round(run_ms[name])) for name in order}
+                yield session * rounds + i + 1, sessions * rounds, found
 
 
 def _as_file(model: Graph | str | Path | Runner, folder: Path) -> str:
@@ -154,14 +161,14 @@ def _as_file(model: Graph | str | Path | Runner, folder: Path) -> str:
     return str(path)
 
 
-def seconds_of(run_ms: float, sessions: int, rounds: int, least_runs: int = MIN_RUNS) -> float:
+def seconds_of(run_ms: float, sessions: int, rounds: int) -> float:
     """Return about how many seconds `measure` takes for a model, given its milliseconds and all its rounds."""
     warming = sessions * (LOAD_S + WARM_RUNS * run_ms / 1e3)
-    return warming + rounds * _runs_per_round(run_ms, least_runs) * run_ms / 1e3
+    return warming + rounds * _runs_per_round(run_ms) * run_ms / 1e3
 
 
-def _runs_per_round(run_ms: float, least: int) -> int:
-    return int(min(max(1 if run_ms >= SLOW_MS else least, ROUND_MS / max(run_ms, 1e-3)), MAX_RUNS))
+def _runs_per_round(run_ms: float) -> int:
+    return int(min(max(1, ROUND_MS / max(run_ms, 1e-3)), MAX_RUNS))
 
 
 def _warm(child: _Child) -> float:

@@ -11,7 +11,9 @@ so that no rewrite to it pays.
 
 from __future__ import annotations
 
-import json
+import math
+import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from copy import copy
 from functools import cached_property
@@ -20,10 +22,10 @@ from typing import Any, Self
 
 import numpy as np
 
-from taso_gym.cost.cache import Cache
 from taso_gym.cost.eviction import cache_bytes
 from taso_gym.cost.executed import Executed, block_channels, executed_in, executed_nodes
 from taso_gym.cost.layout import Layouts
+from taso_gym.cost.node_times import COLD, NodeTimes, Turn
 from taso_gym.cost.opaque_model import opaque_model
 from taso_gym.cost.region import Region
 from taso_gym.cost.regional import NEVER_PS, RegionalCost, describe
@@ -36,16 +38,10 @@ from taso_gym.onnx_io import to_model
 from taso_gym.signature import Signature
 from taso_gym.tensor import TensorType
 
-METHOD = 7
-"""How costs are measured; what an earlier version of the package put into a cache isn't taken for the same."""
 FAILED_PS = NEVER_PS
 """Cost of an operator that doesn't run."""
 KEPT = 1 / 8
 """Part of the cache that keeps what a model needs from one run to the next, whatever else the host does."""
-HEAVY, WIDE = 1 << 16, 1 << 19
-"""Bytes of an operator's weights, and of its inputs, for which it matters what is in the cache."""
-COLD = "out of cache "
-"""Begins the key of such an operator in a model that needs more memory than the cache keeps: it is measured twice."""
 OUTSIDE = 0.5
 """Default share of the cache that others take: between 0.4 and 0.7 on the networks it was fitted to."""
 
@@ -86,8 +82,7 @@ class OnnxRuntimeCost(RegionalCost):
         self._provider = argument or "cpu"
         super().__init__(f"onnxruntime:{self._provider}", dims)
         self._runtime = Runtime(self._provider, threads)
-        self._cache, self._progress = Cache(cache), progress
-        self._times: dict[str, int] = {}
+        self._node_times, self._progress = NodeTimes(self._runtime, cache), progress
         self._opset = start.info.opsets.get("", OPSET) if start else OPSET
         kept = KEPT * cache_bytes()
         self._cold = self._provider == "cpu" and start is not None and self.peak_bytes(start) > kept > 0
@@ -126,11 +121,11 @@ class OnnxRuntimeCost(RegionalCost):
         """
         bound = ", ".join(map(str, self._dims.bind([*sig.inputs, *sig.outputs])))
         name = f"opaque {sig.hash:016x} {sig.op.key}({bound})"
-        known = self._recall(name)
+        known = self._node_times.recall(name)
         if known is None:
             if self._progress:
                 self._progress(str(sig))
-            known = self._remember(name, self._measure_opaque(sig))
+            known = self._node_times.remember(name, self._measure_opaque(sig))
         return (known["ps"], 1) if "ps" in known else super().opaque_time(sig, load)
 
     def _measure_opaque(self, sig: Signature) -> dict[str, Any]:
@@ -143,11 +138,7 @@ class OnnxRuntimeCost(RegionalCost):
 
     def time_of(self, keys: Iterable[str]) -> int:
         """Return the sum of the times, in picoseconds, of executed nodes that `executed_in` returned."""
-        return sum(map(self._time_of, keys))
-
-    def _time_of(self, key: str) -> int:
-        inside = self._times[key.removeprefix(COLD)]
-        return inside + round(self.outside * (self._times[key] - inside))
+        return sum(self._node_times.of(key, self.outside) for key in keys)
 
     def executed_in(self, region: Region) -> list[str] | None:
         """Return the keys of the nodes that onnxruntime executes for a region, all measured; None where it fails.
@@ -156,20 +147,15 @@ class OnnxRuntimeCost(RegionalCost):
             CostError: the cache can't be used.
         """
         name = f"region of opset {self._opset} {COLD if self._cold else ''}{describe(region, self._dims)}"
-        known = self._recall(name)
+        known = self._node_times.recall(name)
         if known is None:
             if self._progress:
                 self._progress(str(region.nodes[0].sig))
-            known = self._remember(name, self._measure(region))
+            known = self._node_times.remember(name, self._measure(region))
         if "failed" in known:
             return None
         executed: list[str] = known["executed"]
-        for key in {*executed, *(key.removeprefix(COLD) for key in executed)}:
-            if key not in self._times:
-                timed = self._recall(f"node {key}")
-                if timed is None:
-                    raise CostError(f"expected {key} in the cache {self._cache.path}, found nothing: delete that file")
-                self._times[key] = timed["ps"]
+        self._node_times.load(executed)
         return executed
 
     def executed(self, graph: Graph) -> list[tuple[str, float]]:
@@ -184,33 +170,50 @@ class OnnxRuntimeCost(RegionalCost):
         rng = np.random.default_rng(0)
         feeds = {name: draw(t, rng) for name, t in types.items() if isinstance(t, TensorType)}
         nodes = executed_nodes(to_model(graph).SerializeToString(), feeds, self._runtime)
-        return [(key, self._time_of(key) / 1e9) for key in map(self._measure_node, nodes)]
+        return [(key, self.time_of([key]) / 1e9) for key in map(self._measure_node, nodes)]
+
+    def in_turns(
+        self, graphs: Iterable[Graph], seconds: float = math.inf, progress: Callable[[int, int], None] | None = None
+    ) -> Self:
+        """Return the same model, but what graphs execute is measured again, in turns (`taso_gym.cost.node_times`).
+
+        Args:
+            graphs: one at least.
+            seconds: no measurement begins after so many: what takes little time may stay as it is.
+            progress: called with (measurements done, measurements in all).
+
+        Raises:
+            CostError: a graph can't be costed.
+        """
+        ends = time.monotonic() + seconds
+        regions = Counter(region for graph in graphs for region in self.regions(graph))
+        shares: Counter[str] = Counter()
+        turns: dict[str, Turn] = {}
+        for region, count in regions.items():
+            keys = self.executed_in(region) or []
+            for key in keys:
+                shares[key.removeprefix(COLD)] += count * self.time_of([key])
+            missing = self._node_times.unsettled(keys) - turns.keys()
+            if missing and time.monotonic() < ends:
+                nodes = {node.key: node for node in self._executed_alone(region)}
+                turns |= {key: Turn(key, nodes[key.removeprefix(COLD)]) for key in missing}
+        largest = sorted(turns.values(), key=lambda turn: -shares[turn.node.key])
+        other = copy(self)
+        other._node_times = self._node_times.in_turns(largest, ends - time.monotonic(), progress)
+        return other
+
+    def _executed_alone(self, region: Region) -> list[Executed]:
+        return executed_in(SmallModel(region, self._dims, self._opset), self._runtime)
 
     def _measure(self, region: Region) -> dict[str, Any]:
         try:
-            nodes = executed_in(SmallModel(region, self._dims, self._opset), self._runtime)
+            nodes = self._executed_alone(region)
             return {"executed": [self._measure_node(node) for node in nodes]}
         except (CostError, MemoryError) as error:
             return {"failed": str(error) or "out of memory"}
 
     def _measure_node(self, node: Executed) -> str:
-        """Return the key of an executed node, whose time is known then."""
-        self._measure_as(node.key, node, cold=False)
-        if not self._cold or (len(node.model) <= HEAVY and node.input_bytes <= WIDE):
-            return node.key
-        self._measure_as(COLD + node.key, node, cold=True)
-        return COLD + node.key
-
-    def _measure_as(self, key: str, node: Executed, *, cold: bool) -> None:
-        if key not in self._times:
-            known = self._recall(f"node {key}")
-            if known is None:
-                timing = self._runtime.time(node.model, node.feeds, cold)
-                if node.added_to:
-                    copying = self._runtime.time_of_copy(node.feeds[node.added_to], cold)
-                    timing = timing._replace(time_ps=max(timing.time_ps - copying.time_ps, 0))
-                known = self._remember(f"node {key}", {"ps": timing.time_ps, "unstable": timing.unstable})
-            self._times[key] = known["ps"]
+        return self._node_times.measure(node, self._cold)
 
     @property
     def layouts(self) -> Layouts:
@@ -221,22 +224,6 @@ class OnnxRuntimeCost(RegionalCost):
     def _layouts(self) -> Layouts:
         if self._provider != "cpu":
             return Layouts(0)
-        known = self._recall("block") or self._remember("block", {"channels": block_channels(self._runtime)})
+        times = self._node_times
+        known = times.recall("block") or times.remember("block", {"channels": block_channels(self._runtime)})
         return Layouts(known["channels"])
-
-    def _recall(self, name: str) -> dict[str, Any] | None:
-        text = self._cache.get(self._key(name))
-        if text is None:
-            return None
-        try:
-            return json.loads(text)
-        except ValueError as error:
-            raise CostError(
-                f"expected a measurement as JSON, found {text[:40]!r} in {self._cache.path}: delete that file"
-            ) from error
-
-    def _remember(self, name: str, value: dict[str, Any]) -> dict[str, Any]:
-        return json.loads(self._cache.put(self._key(name), json.dumps(value)))
-
-    def _key(self, name: str) -> str:
-        return f"{self._runtime.key}|method {METHOD}|{name}"

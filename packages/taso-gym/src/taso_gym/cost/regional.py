@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Iterator
 from functools import cached_property
 
 from taso_gym.cost.base import SummedCost
@@ -63,6 +63,13 @@ class RegionalCost(SummedCost):
         if isinstance(sig.op, OpaqueOperator):
             return self.opaque_time(sig, load)
         return self.region_time(context if isinstance(context, Region) else lone(sig), load)
+
+    def regions(self, graph: Graph) -> Iterator[Region]:
+        """Yield the region of every node of a graph that anchors one."""
+        for node_id, node in graph.operators():
+            sig, context = node.sig, self.context(graph, node_id)
+            if not (sig.const or sig.op.view or context == FUSED or isinstance(sig.op, OpaqueOperator)):
+                yield context if isinstance(context, Region) else lone(sig)
 
     def opaque_time(self, sig: Signature, load: Work) -> tuple[int, int]:  # noqa: ARG002
         """Return time and number of kernels of an operator without an entry: by its bytes on the default device."""

@@ -29,7 +29,7 @@ CANDIDATES = (
 """What is tried besides the default."""
 
 LEVEL_NAMES = {"none": "ORT_DISABLE_ALL", "basic": "ORT_ENABLE_BASIC", "extended": "ORT_ENABLE_EXTENDED"}
-FIRST_LOOK = 5
+FIRST_LOOK = 10
 """Rounds of the first look at all of them."""
 
 

@@ -76,6 +76,13 @@ class Finalist:
             gains[rewrite.rule] += rewrite.gain_ps
         return gains
 
+    def costed_by(self, model: OnnxRuntimeCost) -> Finalist:
+        """Return the same with other costs."""
+        start = state = RewriteState(self.start.graph, self.start.rules, model)
+        for match in self.found.path:
+            state = state.apply(match)
+        return Finalist(self.name, start, replace(self.found, state=state))
+
     def without(self, rules: Collection[str]) -> Finalist:
         """Return what is left of it without some rules: every rewrite on the way that needs none of theirs."""
         graph = self.start.graph

@@ -5,41 +5,41 @@ the cache isn't known; or one kernel is off, and with it all sites of a rule. So
 against what it would be without the rules that gained the most, and the search is done again with other costs and
 without single rules. The fastest stays:
 
-1. without one of the rules that were used, the one with the least gain first: a rule that pays can be in the way of
+1. with what the start and the best execute measured again, in turns, twice: of many kernels that a search can choose
+   from it chooses those that looked cheap by chance;
+2. without one of the rules that were used, the one with the least gain first: a rule that pays can be in the way of
    others that pay more. Whether they do is said by costs; nothing is measured yet;
-2. what is left of the best without each of the rules that gain the most, without all that round differently, and
+3. what is left of the best without each of the rules that gain the most, without all that round differently, and
    without all that it turned out to be faster without, again and again;
-3. found by costs with the share of the cache that explains the times measured so far best;
-4. by costs with everything in the cache, and with nothing large in it;
-5. searched for again without one rule of the best so far, the largest predicted gain first.
+4. found by costs with the share of the cache that explains the times measured so far best;
+5. by costs with everything in the cache, and with nothing large in it;
+6. searched for again without one rule of the best so far, the largest predicted gain first.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from math import log
 from typing import Any, NamedTuple
 
-from taso_gym.cost import bind_dims
-from taso_gym.cost.measure import measure
 from taso_gym.cost.measurement import Measurement, Speedup
 from taso_gym.graph import Graph
 from taso_gym.rules.state import RewriteState
+from taso_gym.search.evidence import Evidence
 from taso_gym.search.finalist import Finalist, remaining
-from taso_gym.search.race import HEATS, LEAST_RUNS, race, race_seconds
+from taso_gym.search.race import HEATS, race, race_seconds
 from taso_gym.search.run import Budget, run
 
-START = "start"
 HOPELESS = 1.1
 """A graph that is predicted to take so many times as long as the best isn't measured."""
 FIRST, IDLE = 0.7, 0.1
 """Part of a budget that the first search gets at most, and part of it after which a search ends that finds nothing."""
+MEASURED, TURNS = 0.25, 2
+"""Part of the contest's time for measuring costs again, and how often."""
 COSTED = 0.2
 """Part of the contest's time for searches that nothing is measured of."""
 AGAIN = 0.25
 """A further search gets this part of the contest's time at most."""
-SHARES = [i / 20 for i in range(21)]
 FIT_APART = 0.1
 """A share of the cache that is nearer to one that was tried isn't tried."""
 GAIN = 0.003
@@ -82,26 +82,49 @@ class Contest:
             options: of these searches.
             progress: called with what is done next.
         """
-        self.best, self.bouts = first, list[Bout]()
+        self.best: Finalist = first
+        self.bouts: list[Bout] = []
         self._first, self._model = first, first.model
         self._shares = [first.model.outside]
         self._search, self._seed, self._options = search, seed, dict(options or {})
         self._progress = progress
         self._seen = {first.start.hash, first.found.state.hash}
-        self._times = {START: 1.0}
-        self._graphs = {START: first.start.graph}
+        self._evidence = Evidence(first.start.graph)
 
     def run(self, seconds: float) -> Finalist:
         """Return the fastest; no new search begins after ``seconds``."""
         self._seconds, self._ends = seconds, time.monotonic() + seconds
+        if not self._over():
+            self._measure_again()
         self._leave_out(time.monotonic() + COSTED * seconds)
         self._take_apart()
         if self._model.depends_on_cache:
-            self._meet(map(self._by_share, self._fitted()))
+            self._meet([self._by_share(self._evidence.share_outside(self._model))])
             self._meet(map(self._by_share, (0.0, 1.0)))
         for rule in self._doubtful():
             self._meet([self._searched_without(rule)])
         return self.best
+
+    def _measure_again(self) -> None:
+        """Search again by costs that are measured in turns where it matters, and keep what costs the least by these."""
+        rivals = [self.best]
+        self._judge_in_turns(rivals)
+        for number in range(TURNS):
+            if self._over():
+                return
+            found = self._again(f"measured in turns{', again' * number}", self.best.start)
+            if any(found.found.state.hash == rival.found.state.hash for rival in rivals):
+                return
+            rivals.append(found)
+            self._judge_in_turns(rivals)
+
+    def _judge_in_turns(self, rivals: list[Finalist]) -> None:
+        """Measure what the start and the last of some finalists execute in turns; the cheapest of them is the best."""
+        self._say(f"measuring in turns what {rivals[-1].name} executes")
+        graphs = rivals[-1].start.graph, rivals[-1].graph
+        self._model = self._model.in_turns(graphs, MEASURED * self._seconds / (TURNS + 1))
+        rivals[:] = [rival.costed_by(self._model) for rival in rivals]
+        self.best = min(rivals, key=lambda rival: rival.found.state.cost.time_ps)
 
     def _leave_out(self, until: float) -> None:
         """Search without each of the rules that were used, going down only, and keep what costs less."""
@@ -152,8 +175,8 @@ class Contest:
         if self._progress:
             self._progress(doing)
 
-    def _by_share(self, share: float) -> Finalist | None:
-        if self._over() or any(abs(share - tried) < FIT_APART for tried in self._shares):
+    def _by_share(self, share: float | None) -> Finalist | None:
+        if share is None or self._over() or any(abs(share - tried) < FIT_APART for tried in self._shares):
             return None
         self._shares.append(share)
         graph, rules = self._first.start.graph, self.best.start.rules
@@ -204,47 +227,16 @@ class Contest:
         Returns:
             Those that are faster than the best.
         """
-        once = {START: self._first.start.graph} if len(self._times) == 1 else {}
-        graphs = {name: finalist.graph for name, finalist in new.items()}
-        found = race((self.best.name, self.best.graph), graphs, self._measured, once)
+        graphs, run_ms = {name: finalist.graph for name, finalist in new.items()}, self._first.start.cost.time_ms
+        found = race((self.best.name, self.best.graph), graphs, self._measured, self._evidence.start, run_ms)
         self.bouts += [Bout(name, speedup) for name, speedup in found.speedups.items()]
         if found.winner:
             self.best = new[found.winner]
         return [new[name] for name in found.faster]
 
     def _measured(self, graphs: dict[str, Graph], rounds: int, seed: int) -> Measurement:
-        """Measure graphs, of which the best is the first, and keep their times in units of the start's."""
         self._say(f"measuring {len(graphs)} graphs")
-        dims, runtime = bind_dims(self._first.start.graph), self._model.runtime
-        found = measure(
-            graphs,
-            threads=runtime.threads,
-            provider=runtime.provider,
-            dims=dims,
-            sessions=1,
-            rounds=rounds,
-            least_runs=LEAST_RUNS,
-            seed=seed,
-        )
-        best = self.best.name
-        if START in found.rounds:
-            self._times[best] = found.speedup(START).ratio
-        for name, graph in graphs.items():
-            self._times[name] = self._times[best] / found.speedup(name).ratio
-            self._graphs[name] = graph
-        return found
-
-    def _fitted(self) -> Iterator[float]:
-        """Yield the share of the cache by which predicted times come nearest to those measured."""
-        inside, outside = (self._model.with_outside(share) for share in (0.0, 1.0))
-        ends = {n: (inside.graph(g).time_ps, outside.graph(g).time_ps) for n, g in self._graphs.items()}
-
-        def error(share: float) -> float:
-            at = {name: log(a + share * (b - a)) for name, (a, b) in ends.items()}
-            return sum((at[n] - at[START] - log(self._times[n])) ** 2 for n in at)
-
-        if len(ends) > 2:
-            yield min(SHARES, key=error)
+        return self._evidence.measure(graphs, self._model, rounds, seed)
 
     def _doubtful(self) -> Iterator[str]:
         """Yield rules of the best finalist that it may be faster without, one after the other."""

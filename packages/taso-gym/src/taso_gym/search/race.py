@@ -11,8 +11,8 @@ from taso_gym.graph import Graph
 
 HEATS = ((3, 8), (6, 4), (12, 2))
 """Rounds of the fresh session of each heat, and how many graphs run in it at most: the fastest until then."""
-LEAST_RUNS = 1
-"""Runs in a round: more rounds say more than more runs in each."""
+SLOW_MS, MOST = 50.0, 3.0
+"""Graphs that take less time run in more rounds, up to so many times as many."""
 
 
 class Race(NamedTuple):
@@ -34,6 +34,7 @@ def race(
     others: Mapping[str, Graph],
     measured: Callable[[dict[str, Graph], int, int], Measurement],
     once: Mapping[str, Graph],
+    run_ms: float,
 ) -> Race:
     """Let graphs run against one that holds the title.
 
@@ -42,10 +43,11 @@ def race(
         others: name -> graph.
         measured: measures graphs side by side, given these, rounds, and the seed of their order.
         once: graphs that are measured in the first heat only and can't win.
+        run_ms: about how many milliseconds a graph takes.
     """
     running, speedups, again = list(others), dict[str, Speedup](), set[str]()
     found: Measurement | None = None
-    for seed, (rounds, most) in enumerate(HEATS):
+    for seed, (rounds, most) in enumerate(heats(run_ms)):
         running = running[:most]
         heat = dict([holder]) | {name: others[name] for name in running} | ({} if found else dict(once))
         latest = measured(heat, rounds, seed)
@@ -60,6 +62,12 @@ def race(
     return Race(speedups, [name for name in others if name in again and speedups[name].ratio > 1], winner)
 
 
+def heats(run_ms: float) -> list[tuple[int, int]]:
+    """Return rounds and greatest number of graphs of each heat, given a graph's milliseconds."""
+    more = min(max(SLOW_MS / max(run_ms, 1e-3), 1.0), MOST)
+    return [(round(rounds * more), most) for rounds, most in HEATS]
+
+
 def race_seconds(run_ms: float, count: int) -> float:
     """Return about how long a race of so many graphs with the holder takes, each run ``run_ms`` milliseconds."""
-    return sum((1 + min(count, most)) * seconds_of(run_ms, 1, rounds, LEAST_RUNS) for rounds, most in HEATS)
+    return sum((1 + min(count, most)) * seconds_of(run_ms, 1, rounds) for rounds, most in heats(run_ms))

@@ -56,7 +56,7 @@ class LatencyJudge:
     """Measures whole graphs in onnxruntime, each interleaved with the start graph.
 
     Args:
-        rounds: of about 50 ms.
+        rounds: of about 15 ms.
     """
 
     noise = 0.005
@@ -97,7 +97,7 @@ class Ranked(Searcher):
         patience: int = 48,
         order: str = "learned",
         optimism: float = 0.0,
-        rounds: int = 4,
+        rounds: int = 12,
     ) -> None:
         """Begin at a state.
 
@@ -109,7 +109,7 @@ class Ranked(Searcher):
             patience: measurements in vain after which the search ends.
             order: "learned"; "roofline" and "random" measure in those orders, to compare with.
             optimism: standard deviations by which a candidate may be better than expected: so the unknown is tried.
-            rounds: of 50 ms in a measurement of latency.
+            rounds: of about 15 ms in a measurement of latency.
 
         Raises:
             OptionError: an unknown order or measure, or a number below 1.

@@ -1,0 +1,158 @@
+"""Times of single nodes that onnxruntime executes: measured once, kept on disk, and measured again in turns.
+
+One node after the other, each at another moment, is what a search can afford; such times scatter by 4 to 16 % on a
+shared machine, whose slow phases last from 20 ms to seconds. In turns, a little of each and that several times, they
+scatter less, and what is left is nearly the same factor for all of them.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterable, Sequence
+from copy import copy
+from itertools import chain, repeat
+from pathlib import Path
+from statistics import median
+from typing import Any, NamedTuple, Self
+
+from taso_gym.cost.cache import Cache
+from taso_gym.cost.executed import Executed
+from taso_gym.cost.sessions import Runtime
+from taso_gym.errors import CostError
+
+METHOD = 7
+"""How costs are measured; what an earlier version of the package put into a cache isn't taken for the same."""
+HEAVY, WIDE = 1 << 16, 1 << 19
+"""Bytes of an operator's weights, and of its inputs, for which it matters what is in the cache of the CPU."""
+COLD = "out of cache "
+"""Begins the key of a node that is measured with its memory out of the cache, as well as in it."""
+TURNS = 7
+
+
+class Turn(NamedTuple):
+    """What is measured in a turn: a node, and whether with its memory out of the cache; its key says both."""
+
+    key: str
+    node: Executed
+
+
+class NodeTimes:
+    """Times of nodes by key.
+
+    Attributes:
+        path: file of the cache.
+    """
+
+    def __init__(self, runtime: Runtime, cache: str | Path | None) -> None:
+        """Begin with what a cache has; None for the user's."""
+        self._runtime, self._cache = runtime, Cache(cache)
+        self._times: dict[str, int] = {}
+        self.path = self._cache.path
+
+    def of(self, key: str, outside: float) -> int:
+        """Return the picoseconds of a node that was measured or loaded.
+
+        Args:
+            key: of the node.
+            outside: where it begins with `COLD`, how far from its time in the cache to its time out of it, 0 to 1.
+        """
+        inside = self._times[key.removeprefix(COLD)]
+        return inside + round(outside * (self._times[key] - inside))
+
+    def load(self, keys: Iterable[str]) -> None:
+        """Have the times of nodes that the cache knows.
+
+        Raises:
+            CostError: it doesn't.
+        """
+        for key in _parts_of(keys) - self._times.keys():
+            known = self._known(key)
+            if known is None:
+                raise CostError(f"expected {key} in the cache {self.path}, found nothing: delete that file")
+            self._times[key] = known["ps"]
+
+    def measure(self, node: Executed, cold: bool) -> str:
+        """Return the key of a node, whose time is known then; ``cold``: measured out of the cache, too, if large."""
+        large = len(node.model) > HEAVY or node.input_bytes > WIDE
+        key = f"{COLD}{node.key}" if cold and large else node.key
+        for part in _parts_of([key]) - self._times.keys():
+            known = self._known(part) or self.remember(f"node {part}", {"ps": self._measure(Turn(part, node))})
+            self._times[part] = known["ps"]
+        return key
+
+    def unsettled(self, keys: Iterable[str]) -> set[str]:
+        """Return which of these, in the cache or out of it, haven't been measured in turns."""
+        return {key for key in _parts_of(keys) if self.recall(_settled(key)) is None}
+
+    def in_turns(
+        self, turns: Sequence[Turn], seconds: float, progress: Callable[[int, int], None] | None = None
+    ) -> Self:
+        """Return the same times, but medians of `TURNS` times for these; the cache has them, too.
+
+        Args:
+            turns: the most important first: when the time is over, the last ones stay as they are.
+            seconds: no turn begins after so many.
+            progress: called with (turns done, turns in all).
+        """
+        other, found = copy(self), dict[str, list[int]]()
+        ends, in_all = time.monotonic() + seconds, TURNS * len(turns)
+        for done, turn in enumerate(chain.from_iterable(repeat(turns, TURNS)), 1):
+            if time.monotonic() >= ends:
+                break
+            found.setdefault(turn.key, []).append(self._measure(turn))
+            if progress:
+                progress(done, in_all)
+        for key, times in found.items():
+            if len(times) > TURNS // 2:
+                self.remember(_settled(key), {"ps": int(median(times))})
+        kept = {key: self.recall(_settled(key)) for key in self._times}
+        other._times = {key: settled["ps"] if settled else self._times[key] for key, settled in kept.items()}
+        return other
+
+    def recall(self, name: str) -> dict[str, Any] | None:
+        """Return what the cache has under a name.
+
+        Raises:
+            CostError: it can't be read.
+        """
+        text = self._cache.get(self._key(name))
+        if text is None:
+            return None
+        try:
+            return json.loads(text)
+        except ValueError as error:
+            raise CostError(
+                f"expected a measurement as JSON, found {text[:40]!r} in {self.path}: delete that file"
+            ) from error
+
+    def remember(self, name: str, value: dict[str, Any]) -> dict[str, Any]:
+        """Put something into the cache, and return what it has: another process may have been first.
+
+        Raises:
+            CostError: it can't be written.
+        """
+        return json.loads(self._cache.put(self._key(name), json.dumps(value)))
+
+    def _known(self, key: str) -> dict[str, Any] | None:
+        return self.recall(_settled(key)) or self.recall(f"node {key}")
+
+    def _measure(self, turn: Turn) -> int:
+        node, cold = turn.node, turn.key.startswith(COLD)
+        time_ps = self._runtime.time(node.model, node.feeds, cold).time_ps
+        if not node.added_to:
+            return time_ps
+        return max(time_ps - self._runtime.time_of_copy(node.feeds[node.added_to], cold).time_ps, 0)
+
+    def _key(self, name: str) -> str:
+        return f"{self._runtime.key}|method {METHOD}|{name}"
+
+
+def _settled(key: str) -> str:
+    """Return what the cache calls a node's time that was measured in turns."""
+    return f"node in {TURNS} turns {key}"
+
+
+def _parts_of(keys: Iterable[str]) -> set[str]:
+    """Return keys, and of those out of the cache those in it, too."""
+    return {part for key in keys for part in (key, key.removeprefix(COLD))}

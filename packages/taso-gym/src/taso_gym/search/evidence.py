@@ -1,0 +1,59 @@
+"""What was measured end to end so far, and what it says about the cache."""
+
+from __future__ import annotations
+
+from math import log
+
+from taso_gym.cost import bind_dims
+from taso_gym.cost.measure import measure
+from taso_gym.cost.measurement import Measurement
+from taso_gym.cost.onnxruntime import OnnxRuntimeCost
+from taso_gym.graph import Graph
+
+START = "start"
+SHARES = [i / 20 for i in range(21)]
+
+
+class Evidence:
+    """Times of graphs by name, in units of the start's."""
+
+    def __init__(self, start: Graph) -> None:
+        """Begin with the start alone."""
+        self._times = {START: 1.0}
+        self._graphs = {START: start}
+
+    @property
+    def start(self) -> dict[str, Graph]:
+        """The start, by its name, as long as nothing was measured against it."""
+        return dict(self._graphs) if len(self._graphs) == 1 else {}
+
+    def measure(self, graphs: dict[str, Graph], model: OnnxRuntimeCost, rounds: int, seed: int) -> Measurement:
+        """Measure graphs side by side in a fresh session, and keep their times.
+
+        Args:
+            graphs: by name; the time of the first is known, or the start is among them.
+            model: says with how many threads.
+            rounds: so many.
+            seed: of their order.
+        """
+        dims, runtime = bind_dims(self._graphs[START]), model.runtime
+        threads, provider = runtime.threads, runtime.provider
+        found = measure(graphs, threads=threads, provider=provider, dims=dims, sessions=1, rounds=rounds, seed=seed)
+        first = found.reference
+        if START in found.rounds:
+            self._times[first] = found.speedup(START).ratio
+        for name, graph in graphs.items():
+            self._times[name] = self._times[first] / found.speedup(name).ratio
+            self._graphs[name] = graph
+        return found
+
+    def share_outside(self, model: OnnxRuntimeCost) -> float | None:
+        """Return the share of the cache by which a model's costs come nearest to the times; None for two or fewer."""
+        inside, outside = (model.with_outside(share) for share in (0.0, 1.0))
+        ends = {n: (inside.graph(g).time_ps, outside.graph(g).time_ps) for n, g in self._graphs.items()}
+
+        def error(share: float) -> float:
+            at = {name: log(a + share * (b - a)) for name, (a, b) in ends.items()}
+            return sum((at[n] - at[START] - log(self._times[n])) ** 2 for n in at)
+
+        return min(SHARES, key=error) if len(ends) > 2 else None

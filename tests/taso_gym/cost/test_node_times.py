@@ -1,0 +1,110 @@
+"""Times of single nodes: in turns each is measured as often, the median counts, and it is kept."""
+
+from __future__ import annotations
+
+import math
+from itertools import count
+from pathlib import Path
+
+import pytest
+from cost_graphs import mlp
+
+from taso_gym.cost import node_times
+from taso_gym.cost.executed import Executed
+from taso_gym.cost.node_times import COLD, TURNS, NodeTimes, Turn
+from taso_gym.cost.onnxruntime import OnnxRuntimeCost
+from taso_gym.cost.sessions import Runtime, Timing
+from taso_gym.errors import CostError
+
+pytest.importorskip("onnxruntime")
+
+
+class Scripted(Runtime):
+    """Measures nothing: times are written down by the first byte of a node's model, and whether it is cold."""
+
+    def __init__(self, **times: list[int]) -> None:
+        super().__init__("cpu", 1)
+        self.asked: list[str] = []
+        self._times = {name: iter(found) for name, found in times.items()}
+
+    def time(self, model: bytes, feeds: object, cold: bool = False) -> Timing:
+        """Return the next time."""
+        self.asked.append(model[:1].decode() + ("_cold" if cold else ""))
+        return Timing(next(self._times[self.asked[-1]]))
+
+
+def node(name: str, weights: int = 0) -> Executed:
+    """A node that is never run."""
+    return Executed(name, name.encode() + bytes(weights), {}, name, 0)
+
+
+def test_each_has_its_turn_and_the_median_counts(tmp_path: Path) -> None:
+    runtime = Scripted(a=[50, 100, 3, 1, 2, 100, 2, 1], b=[60, *range(7)])
+    first = NodeTimes(runtime, tmp_path / "c")
+    turns = [Turn(first.measure(node(name), cold=True), node(name)) for name in "ab"]
+    seen: list[tuple[int, int]] = []
+    again = first.in_turns(turns, math.inf, lambda *at: seen.append(at))
+    assert runtime.asked[2:] == ["a", "b"] * TURNS
+    assert seen == [(i, 2 * TURNS) for i in range(1, 2 * TURNS + 1)]
+    assert [again.of(name, 0.0) for name in "ab"] == [2, 3]
+    assert [first.of(name, 0.0) for name in "ab"] == [50, 60]  # what was computed with them stays true
+
+
+def test_what_was_measured_in_turns_counts_from_then_on(tmp_path: Path) -> None:
+    first = NodeTimes(Scripted(a=[50, *[7] * TURNS]), tmp_path / "c")
+    key = first.measure(node("a"), cold=True)
+    assert first.unsettled([key]) == {key}
+    first.in_turns([Turn(key, node("a"))], math.inf)
+    other = NodeTimes(Scripted(), tmp_path / "c")
+    assert other.unsettled([key]) == set()
+    assert other.measure(node("a"), cold=True) == key and other.of(key, 0.0) == 7
+    third = NodeTimes(Scripted(), tmp_path / "c")
+    third.load([key])
+    assert third.of(key, 0.0) == 7
+
+
+def test_large_nodes_are_measured_in_the_cache_and_out_of_it(tmp_path: Path) -> None:
+    runtime = Scripted(a=[10, *[12] * TURNS], a_cold=[20, *[32] * TURNS])
+    first, large = NodeTimes(runtime, tmp_path / "c"), node("a", node_times.HEAVY)
+    key = first.measure(large, cold=True)
+    assert (key, first.of(key, 0.0), first.of(key, 0.5), first.of(key, 1.0)) == (f"{COLD}a", 10, 15, 20)
+    assert first.unsettled([key]) == {key, "a"}
+    again = first.in_turns([Turn(part, large) for part in sorted(first.unsettled([key]))], math.inf)
+    assert [again.of(key, share) for share in (0.0, 0.5, 1.0)] == [12, 22, 32]
+    assert first.measure(large, cold=False) == "a"
+
+
+def test_what_had_few_turns_when_the_time_is_over_stays_as_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    times = NodeTimes(Scripted(a=[50, *[1] * TURNS], b=[60, *[1] * TURNS]), tmp_path / "c")
+    turns = [Turn(times.measure(node(name), cold=True), node(name)) for name in "ab"]
+    clock = count()
+    monkeypatch.setattr(node_times.time, "monotonic", lambda: next(clock))
+    again = times.in_turns(turns, 2 * (TURNS // 2 + 1))
+    assert [again.of(name, 0.0) for name in "ab"] == [1, 60]  # the last had a turn less
+
+
+def test_a_time_that_is_not_there_is_one_line(tmp_path: Path) -> None:
+    with pytest.raises(CostError, match=r"expected MatMul in the cache .*, found nothing: delete that file"):
+        NodeTimes(Scripted(), tmp_path / "c").load(["MatMul"])
+
+
+def test_a_model_with_truer_costs_leaves_the_first_as_it_is(tmp_path: Path) -> None:
+    graph, cache = mlp(256, 256), tmp_path / "cache"
+    first = OnnxRuntimeCost(cache=cache)
+    before = first.graph(graph)
+    seen: list[tuple[int, int]] = []
+    again = first.in_turns([graph], progress=lambda *at: seen.append(at))
+    assert seen and seen[-1] == (TURNS, TURNS)  # a product with what is fused to it
+    assert first.graph(graph) == before
+    after = again.graph(graph)
+    assert 0 < after.time_ps < 20 * before.time_ps and after.kernels == before.kernels
+    assert again.in_turns([graph], progress=lambda *at: seen.append(at)).graph(graph) == after
+    assert len(seen) == TURNS  # nothing was measured again
+    assert OnnxRuntimeCost(cache=cache).graph(graph) == after  # and every later process knows it
+
+
+def test_nothing_is_measured_when_there_is_no_time(tmp_path: Path) -> None:
+    first = OnnxRuntimeCost(cache=tmp_path / "cache")
+    assert first.in_turns([mlp()], seconds=0.0).graph(mlp()) == first.graph(mlp())
