@@ -42,11 +42,13 @@ def test_a_speedup_is_written_for_people() -> None:
     assert str(found.speedup("new")) == "2.000x [2.000, 2.000]"
 
 
-def test_halves_of_the_rounds() -> None:
-    rounds_ms = np.arange(10.0).reshape(2, 5)
+def test_halves_are_of_sessions_or_of_the_rounds_of_one() -> None:
+    rounds_ms = np.arange(15.0).reshape(3, 5)
     first, second = Measurement({"a": rounds_ms}, 1, "cpu", THREAD_CPU).split()
-    assert first.rounds["a"].tolist() == [[0, 1], [5, 6]] and second.rounds["a"].tolist() == [[3, 4], [8, 9]]
-    assert Measurement({"a": rounds_ms[:, :1]}, 1, "cpu", THREAD_CPU).split()[1].rounds["a"].tolist() == [[0], [5]]
+    assert first.rounds["a"][:, 0].tolist() == [0, 10] and second.rounds["a"][:, 0].tolist() == [5]
+    first, second = Measurement({"a": rounds_ms[:1]}, 1, "cpu", THREAD_CPU).split()
+    assert first.rounds["a"].tolist() == [[0, 1]] and second.rounds["a"].tolist() == [[3, 4]]
+    assert Measurement({"a": rounds_ms[:1, :1]}, 1, "cpu", THREAD_CPU).split()[1].rounds["a"].tolist() == [[0]]
 
 
 def test_rounds_of_a_further_session_count_like_those_before() -> None:

@@ -28,7 +28,7 @@ class Calibration:
         predicted_ms: (V + 1,) by the cost model; the start comes first.
         measured_ms: (V + 1,) end to end; each variant's is its ratio to the start, measured side by side, times the
             start's.
-        halves: (2, V + 1) the same from the first and from the second half of the sessions' rounds.
+        halves: (2, V + 1) the same from every other session, and from those between.
     """
 
     predicted_ms: NDArray[np.float64]

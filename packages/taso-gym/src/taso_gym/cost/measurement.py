@@ -74,8 +74,19 @@ class Measurement:
         return saved if saved >= MIN_GAIN and found.low > 1 and min(each) > 1 else 0.0
 
     def split(self) -> tuple[Measurement, Measurement]:
+        """Return every other session, and those between; of one session the halves of its rounds.
+
+        A session keeps the place in memory that it was given, which some are faster for than others: halves of their
+        rounds would agree too well.
+        """
+        if len(self.rounds[self.reference]) == 1:
+            return self._of_rounds()
+        first, second = ({n: r[part::2] for n, r in self.rounds.items()} for part in (0, 1))
+        return replace(self, rounds=first), replace(self, rounds=second)
+
+    def _of_rounds(self) -> tuple[Measurement, Measurement]:
         """Return the first and the second half of each session's rounds; of a single round, twice that."""
-        half = max(next(iter(self.rounds.values())).shape[1] // 2, 1)
+        half = max(self.rounds[self.reference].shape[1] // 2, 1)
         first, second = ({n: r[:, part] for n, r in self.rounds.items()} for part in (slice(half), slice(-half, None)))
         return replace(self, rounds=first), replace(self, rounds=second)
 
@@ -88,7 +99,7 @@ class Measurement:
     @property
     def unstable(self) -> tuple[str, ...]:
         """Models whose first and second half of the rounds differ by over 2 %: the machine was busy."""
-        first, second = self.split()
+        first, second = self._of_rounds()
         return tuple(name for name in self.rounds if abs(first.time_ms(name) / second.time_ms(name) - 1) > MIN_GAIN)
 
     def _summary(self, rounds: NDArray[np.float64]) -> np.float64:
