@@ -149,12 +149,17 @@ def _alone(
 
 @cache
 def _definition(domain: str, name: str, opset: int) -> tuple[str, dict[str, str]]:
-    """Return the opset that an operator of the standard is defined in, as text, and the defaults of its attributes."""
-    if domain or not defs.has(name, opset, domain):
+    """Return the opset that an operator of the standard is defined in, as text, and the defaults of its attributes.
+
+    FusedConv, FusedGemm and FusedMatMul have those of the operator that something is fused to.
+    """
+    standard, version = (name.removeprefix("Fused"), OPSET) if domain else (name, opset)
+    if (domain and standard == name) or not defs.has(standard, version):
         return "", {}
-    schema = defs.get_schema(name, opset, domain)
+    schema = defs.get_schema(standard, version)
     values = {n: a.default_value for n, a in schema.attributes.items()}
-    return f"-{schema.since_version}", {n: _attribute(v) for n, v in values.items() if v.type}
+    since = "" if domain else f"-{schema.since_version}"
+    return since, {n: _attribute(v) for n, v in values.items() if v.type}
 
 
 def _describe(weight: TensorProto) -> str:
