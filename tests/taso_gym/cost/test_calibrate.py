@@ -51,6 +51,10 @@ def test_it_is_written_for_people() -> None:
     assert text.startswith("bias -10.0%, error after one constant 0.00% (at most 0.00%), noise 0.10%; of the 4 that")
 
 
+def test_that_nothing_differs_is_said() -> None:
+    assert str(calibration(MEASURED, noise=0.5)).endswith("; none differs from the start by more than twice the noise")
+
+
 def test_rank_correlation_of_few_values() -> None:
     assert rank_correlation(np.array([1.0]), np.array([2.0])) == 1.0
     assert rank_correlation(np.array([1.0, 1.0]), np.array([2.0, 3.0])) == 0.0

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+import math
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, cast
@@ -30,6 +31,8 @@ from taso_gym.signature import signature
 from taso_gym.tensor import TensorType
 
 ROWS = 40
+IN_TURNS_S = 30.0
+"""Seconds for measuring again what a profile shows."""
 SQUARES, LONG = (256, 512, 1024), (1 << 14, 1 << 18, 1 << 24)
 
 Model = Annotated[Path, typer.Argument(help="An ONNX file.")]
@@ -48,7 +51,7 @@ def profile(
     """Print where onnxruntime's time goes, operator by operator, and how far each is from the machine's peak."""
     graph = onnx_io.load(model, dims=dimensions(dim or []))
     with _measuring("measuring") as progress:
-        measured = _model(provider, graph, threads, cache, progress)
+        measured = _in_turns(_model(provider, graph, threads, cache, progress), [graph], progress, IN_TURNS_S)
         peak_gflops, peak_gbs = peaks(measured)
         rows = sorted(_rows(graph, measured), key=lambda row: -row[1].time_ps)
     total = sum(cost.time_ps for _, cost in rows) or 1
@@ -83,6 +86,9 @@ def calibrate(
     graph = onnx_io.load(model, dims=dimensions(dim or []))
     chosen = list(random_variants(graph, rules, variants, seed, rewrites))
     judged = costs.load(cost, dims=costs.bind_dims(graph), start=graph)
+    if isinstance(judged, OnnxRuntimeCost):
+        with _measuring("measuring operators") as progress:
+            judged = _in_turns(judged, [graph, *chosen], progress)
     with Bar(console=console, transient=True) as bar:
         task = bar.add_task("measuring variants", total=len(chosen))
         found = compare(
@@ -149,6 +155,12 @@ def _rows(graph: Graph, model: OnnxRuntimeCost) -> list[tuple[str, Cost]]:
 def _model(provider: str, graph: Graph, threads: int, cache: Path | None, progress: Any) -> OnnxRuntimeCost:
     dims = costs.bind_dims(graph)
     return OnnxRuntimeCost(provider, dims, threads=threads, cache=cache, progress=progress, start=graph)
+
+
+def _in_turns(
+    model: OnnxRuntimeCost, graphs: Sequence[Graph], progress: Callable[[str], None], seconds: float = math.inf
+) -> OnnxRuntimeCost:
+    return model.in_turns(graphs, seconds, lambda done, in_all: progress(f"in turns, {done} of {in_all}"))
 
 
 @contextmanager

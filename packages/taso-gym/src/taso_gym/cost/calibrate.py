@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from taso_gym.cost.measure import measure
-from taso_gym.cost.onnxruntime import OnnxRuntimeCost
 from taso_gym.cost_model import CostModel
 from taso_gym.errors import OptionError
 from taso_gym.graph import Graph
@@ -76,11 +75,12 @@ class Calibration:
         return float(right.mean()) if right.size else 1.0
 
     def __str__(self) -> str:
-        return (
-            f"bias {self.bias:+.1%}, error after one constant {self.errors.mean():.2%} (at most {self.errors.max():.2%}"
-            f"), noise {self.noise:.2%}; of the {self.clear.sum() - 1} that differ by more than twice the noise "
-            f"Spearman {self.spearman:.2f} (repeatability {self.repeatability:.2f}), right signs {self.right_signs:.0%}"
-        )
+        found = f"bias {self.bias:+.1%}, error after one constant {self.errors.mean():.2%} "
+        found += f"(at most {self.errors.max():.2%}), noise {self.noise:.2%}; "
+        if (clear := self.clear.sum() - 1) == 0:
+            return f"{found}none differs from the start by more than twice the noise"
+        found += f"of the {clear} that differ by more than twice the noise Spearman {self.spearman:.2f} "
+        return f"{found}(repeatability {self.repeatability:.2f}), right signs {self.right_signs:.0%}"
 
 
 def calibrate(
@@ -93,7 +93,7 @@ def calibrate(
     progress: Callable[[int, int], None] | None = None,
     **options: Any,
 ) -> Calibration:
-    """Predict and measure a graph and its variants; costs of operators are measured in turns where they are measured.
+    """Predict and measure a graph and its variants.
 
     Args:
         start: the graph.
@@ -110,8 +110,6 @@ def calibrate(
     """
     if not variants:
         raise OptionError("expected at least one variant, found none")
-    if isinstance(model, OnnxRuntimeCost):
-        model = model.in_turns((start, *variants))
     predicted = [model.graph(graph).time_ms for graph in (start, *variants)]
     times, ratios, halves = list[float](), list[float](), [list[float](), list[float]()]
     for first in range(0, len(variants), BATCH):
