@@ -33,15 +33,15 @@ class Scripted(Runtime):
         return Timing(next(self._times[self.asked[-1]]))
 
 
-def node(name: str, weights: int = 0) -> Executed:
+def node(name: str) -> Executed:
     """A node that is never run."""
-    return Executed(name, name.encode() + bytes(weights), {}, name, 0)
+    return Executed(name, name.encode(), {}, name)
 
 
 def test_each_has_its_turn_and_the_median_counts(tmp_path: Path) -> None:
     runtime = Scripted(a=[50, 100, 3, 1, 2, 100, 2, 1], b=[60, *range(7)])
     first = NodeTimes(runtime, tmp_path / "c")
-    turns = [Turn(first.measure(node(name), cold=True), node(name)) for name in "ab"]
+    turns = [Turn(first.measure(node(name), cold=False), node(name)) for name in "ab"]
     seen: list[tuple[int, int]] = []
     again = first.in_turns(turns, math.inf, lambda *at: seen.append(at))
     assert runtime.asked[2:] == ["a", "b"] * TURNS
@@ -52,33 +52,33 @@ def test_each_has_its_turn_and_the_median_counts(tmp_path: Path) -> None:
 
 def test_what_was_measured_in_turns_counts_from_then_on(tmp_path: Path) -> None:
     first = NodeTimes(Scripted(a=[50, *[7] * TURNS]), tmp_path / "c")
-    key = first.measure(node("a"), cold=True)
+    key = first.measure(node("a"), cold=False)
     assert first.unsettled([key]) == {key}
     first.in_turns([Turn(key, node("a"))], math.inf)
     other = NodeTimes(Scripted(), tmp_path / "c")
     assert other.unsettled([key]) == set()
-    assert other.measure(node("a"), cold=True) == key and other.of(key, 0.0) == 7
+    assert other.measure(node("a"), cold=False) == key and other.of(key, 0.0) == 7
     third = NodeTimes(Scripted(), tmp_path / "c")
     third.load([key])
     assert third.of(key, 0.0) == 7
 
 
-def test_large_nodes_are_measured_in_the_cache_and_out_of_it(tmp_path: Path) -> None:
+def test_nodes_are_measured_in_the_cache_and_out_of_it(tmp_path: Path) -> None:
     runtime = Scripted(a=[10, *[12] * TURNS], a_cold=[20, *[32] * TURNS])
-    first, large = NodeTimes(runtime, tmp_path / "c"), node("a", node_times.HEAVY)
-    key = first.measure(large, cold=True)
+    first = NodeTimes(runtime, tmp_path / "c")
+    key = first.measure(node("a"), cold=True)
     assert (key, first.of(key, 0.0), first.of(key, 0.5), first.of(key, 1.0)) == (f"{COLD}a", 10, 15, 20)
     assert first.unsettled([key]) == {key, "a"}
-    again = first.in_turns([Turn(part, large) for part in sorted(first.unsettled([key]))], math.inf)
+    again = first.in_turns([Turn(part, node("a")) for part in sorted(first.unsettled([key]))], math.inf)
     assert [again.of(key, share) for share in (0.0, 0.5, 1.0)] == [12, 22, 32]
-    assert first.measure(large, cold=False) == "a"
+    assert first.measure(node("a"), cold=False) == "a"
 
 
 def test_what_had_few_turns_when_the_time_is_over_stays_as_it_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     times = NodeTimes(Scripted(a=[50, *[1] * TURNS], b=[60, *[1] * TURNS]), tmp_path / "c")
-    turns = [Turn(times.measure(node(name), cold=True), node(name)) for name in "ab"]
+    turns = [Turn(times.measure(node(name), cold=False), node(name)) for name in "ab"]
     clock = count()
     monkeypatch.setattr(node_times.time, "monotonic", lambda: next(clock))
     again = times.in_turns(turns, 2 * (TURNS // 2 + 1))

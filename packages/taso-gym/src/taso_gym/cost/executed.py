@@ -6,7 +6,6 @@ right where sums over the operators of the file don't.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from functools import cache
 from typing import Any, NamedTuple
@@ -37,7 +36,6 @@ class Executed(NamedTuple):
         model: serialised model of that node alone.
         feeds: its inputs, on the device.
         name: the node's name in the optimised model.
-        input_bytes: size of its inputs, of floats where they are of another type.
         added_to: name of the input that its kernel adds to in place, which it copies first when it runs alone; or "".
     """
 
@@ -45,7 +43,6 @@ class Executed(NamedTuple):
     model: bytes
     feeds: dict[str, Any]
     name: str
-    input_bytes: int
     added_to: str = ""
 
 
@@ -141,9 +138,8 @@ def _alone(
     domain = f"{node.domain}." if node.domain else ""
     key = f"{domain}{node.op_type}{since}[{attrs}]({', '.join(texts)})"
     feeds = {e.name: values[e.name] for e in inputs}
-    input_bytes = 4 * sum(math.prod(value.shape()) for value in feeds.values())
     added_to = node.input[ADDED_TO] if node.op_type in FUSED_SUM and len(node.input) > ADDED_TO else ""
-    alone = Executed(key, model.SerializeToString(), feeds, node.name, input_bytes)
+    alone = Executed(key, model.SerializeToString(), feeds, node.name)
     return alone._replace(added_to=added_to) if added_to in feeds else alone
 
 

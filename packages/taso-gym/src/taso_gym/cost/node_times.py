@@ -23,8 +23,6 @@ from taso_gym.errors import CostError
 
 METHOD = 8
 """How costs are measured; what an earlier version of the package put into a cache isn't taken for the same."""
-HEAVY, WIDE = 1 << 16, 1 << 19
-"""Bytes of an operator's weights, and of its inputs, for which it matters what is in the cache of the CPU."""
 COLD = "out of cache "
 """Begins the key of a node that is measured with its memory out of the cache, as well as in it."""
 TURNS = 7
@@ -73,9 +71,8 @@ class NodeTimes:
             self._times[key] = known["ps"]
 
     def measure(self, node: Executed, cold: bool) -> str:
-        """Return the key of a node, whose time is known then; ``cold``: measured out of the cache, too, if large."""
-        large = len(node.model) > HEAVY or node.input_bytes > WIDE
-        key = f"{COLD}{node.key}" if cold and large else node.key
+        """Return the key of a node, whose time is known then; ``cold``: measured out of the cache, too."""
+        key = f"{COLD}{node.key}" if cold else node.key
         for part in _parts_of([key]) - self._times.keys():
             known = self._known(part) or self.remember(f"node {part}", {"ps": self._measure(Turn(part, node))})
             self._times[part] = known["ps"]

@@ -71,8 +71,8 @@ class OnnxRuntimeCost(RegionalCost):
             cache: file of the measurements; None for the user's.
             progress: called with a description of each region before it is measured.
             start: graph that a search begins with: kernels are those of its opset, and where it needs more memory than
-                the cache of the CPU keeps, large operators are measured with theirs in the cache and out of it.
-            outside: how far such an operator's cost is from the first to the second, from 0 to 1.
+                the cache of the CPU keeps, operators are measured with what they read in the cache and out of it.
+            outside: how far a cost is from the first to the second, from 0 to 1.
 
         Raises:
             MissingPackageError: onnxruntime isn't installed.
