@@ -194,6 +194,40 @@ def layer_normalisation_written_out(b: GraphBuilder) -> int:
 
 
 @graph
+def upsampled_sum(b: GraphBuilder) -> int:
+    """A branch of half the size, brought back by a kernel that works on blocks."""
+    x = conv(b, image(b, 16), 16)
+    half = conv(b, b.add("MaxPool", x, kernel_shape=(2, 2), strides=(2, 2)), 16)
+    grid = {"mode": "nearest", "nearest_mode": "floor", "coordinate_transformation_mode": "asymmetric"}
+    return conv(b, b.add("Add", x, b.add("Resize", half, scales=(1.0, 1.0, 2.0, 2.0), **grid)), 16)
+
+
+@graph
+def resized_by_a_fraction(b: GraphBuilder) -> int:
+    x = conv(b, image(b, 16), 16)
+    grid = {"mode": "nearest", "nearest_mode": "floor", "coordinate_transformation_mode": "asymmetric"}
+    return conv(b, b.add("Resize", x, scales=(1.0, 1.0, 1.5, 1.5), **grid), 16)
+
+
+@graph
+def shuffled_channels(b: GraphBuilder) -> int:
+    """A view that is read in blocks: the reader pays for the conversion."""
+    x = conv(b, image(b, 16), 16)
+    groups = b.add("Reshape", x, shape=(1, 4, 4, 8, 8))
+    back = b.add("Reshape", b.add("Transpose", groups, perm=(0, 2, 1, 3, 4)), shape=(1, 16, 8, 8))
+    return conv(b, back, 16, 3, group=16)
+
+
+@graph
+def long_plain_sums(b: GraphBuilder) -> int:
+    """What makes the last sum plain is seven operators before it."""
+    x = b.add("Sin", conv(b, image(b, 16), 16))
+    for _ in range(3):
+        x = b.add("Relu", b.add("Add", x, conv(b, x, 16)))
+    return conv(b, x, 16)
+
+
+@graph
 def skip_connections(b: GraphBuilder) -> int:
     x = tokens(b)
     total = b.add("Add", linear(b, x), x)

@@ -8,12 +8,14 @@ matter that far away; beyond, a value with whole blocks of channels is taken as 
 
 from __future__ import annotations
 
+from typing import cast
+
 from taso_gym.cost.view import View
 from taso_gym.graph import SINK, Node, output_index, producer_of, value_of
 from taso_gym.signature import Signature
 from taso_gym.tensor import Shape, TensorType
 
-DEPTH = 2
+DEPTH = 8
 CONVOLUTIONS = frozenset({"Conv", "ms.FusedConv"})
 POOLS = frozenset({"MaxPool", "AveragePool", "GlobalAveragePool", "GlobalMaxPool"})
 FOLLOWING = frozenset(
@@ -47,7 +49,7 @@ class Layouts:
             return self.takes_convolution(node.sig)
         if key in POOLS:
             return len(node.sig.outputs) == 1 and self._whole(shape)
-        if key not in FOLLOWING and key not in PAIRING and key not in FOLDED and key != "Concat":
+        if key not in FOLLOWING | PAIRING | FOLDED | {"Concat", "Resize"}:
             return False
         if depth == 0:
             return self._whole(shape)
@@ -63,9 +65,22 @@ class Layouts:
         elif key in PAIRING and len(data) == len(sig.inputs):
             if any(image_shape(graph, v) != shape for v in data):
                 return False
+        elif key == "Resize":
+            if not self._upsamples(sig):
+                return False
         elif key not in FOLLOWING and not (key in FOLDED and self._folds(graph, data)):
             return False
         return all(self.blocked(graph, v, depth - 1) for v in data)
+
+    def _upsamples(self, sig: Signature) -> bool:
+        """Whether a Resize by whole numbers, to the nearest or linear, has a kernel for blocks."""
+        scales = cast("tuple[float, ...]", sig.attr("scales") or ())
+        if scales[:2] != (1.0, 1.0) or any(scale < 1 or scale % 1 for scale in scales):
+            return False
+        mode, at = sig.attr("mode"), sig.attr("coordinate_transformation_mode")
+        if mode == "nearest":
+            return at == "asymmetric" and sig.attr("nearest_mode") == "floor"
+        return mode == "linear" and at in ("asymmetric", "align_corners", "half_pixel")
 
     def _folds(self, graph: View, data: list[int]) -> bool:
         if len(data) != 1 or data[0] in graph.leaves or len(graph.uses[data[0]]) != 1:

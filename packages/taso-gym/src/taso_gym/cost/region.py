@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from taso_gym.cost.fusion import group, owner
-from taso_gym.cost.layout import Layouts, image_shape
+from taso_gym.cost.layout import DEPTH, Layouts, image_shape
 from taso_gym.cost.view import View
 from taso_gym.graph import Node, output_index, producer_of, value_of
 from taso_gym.signature import Signature
@@ -17,8 +17,9 @@ FUSED = "fused"
 """Context of a node that runs within the kernel of its group's anchor, which bears the cost."""
 
 OWN, PLAIN, BLOCKED, BOTH = "own", "plain", "blocked", "both"
-RADIUS = 11
-"""A gate spans ten edges (two of centring, four before its anchor, four after), and who reads its values counts."""
+RADIUS = 11 + DEPTH
+"""A gate spans ten edges (two of centring, four before its anchor, four after), who reads its values counts, and what
+makes these blocked or plain."""
 
 
 class Operand(NamedTuple):
@@ -59,7 +60,8 @@ class Region:
     Attributes:
         nodes: producers first.
         inputs: layout of each value that comes from outside. A value is converted once, at its producer's cost: a
-            region that reads an input `PLAIN` or `BLOCKED` doesn't pay for that; with `OWN` (graph inputs) it does.
+            region that reads an input `PLAIN` or `BLOCKED` doesn't pay for that; with `OWN` it does: of graph inputs,
+            and of what a view makes (it costs nothing itself) and the region reads in blocks.
         outputs: values that leave the region.
     """
 
@@ -143,7 +145,13 @@ class _Builder:
     def _layout(self, value: int) -> str:
         if image_shape(self._graph, value) is None or value in self._graph.leaves or not self._layouts.block:
             return OWN
+        if self._graph.nodes[producer_of(value)].sig.op.view and self._reads_blocks(value):
+            return OWN
         return BLOCKED if self._layouts.blocked(self._graph, value) else PLAIN
+
+    def _reads_blocks(self, value: int) -> bool:
+        uses = (use for use in self._graph.uses[value] if producer_of(use) in self._position)
+        return any(self._layouts.reads_blocks(self._graph, use) for use in uses)
 
     def _wanted(self, node_id: int) -> list[Wanted]:
         found: list[Wanted] = []
