@@ -76,6 +76,22 @@ def convolution_scaled_and_shifted(b: GraphBuilder) -> int:
 
 
 @graph
+def convolution_normalised_scaled_and_shifted(b: GraphBuilder) -> int:
+    """As Caffe's files have it."""
+    x = b.add("Mul", norm(b, conv(b, image(b), 32, 3)), weight(b, "scale", 32, 1, 1))
+    x = b.add("Relu", b.add("Add", x, weight(b, "shift", 32, 1, 1)))
+    return conv(b, b.add("MaxPool", x, kernel_shape=(3, 3), pads=(1, 1, 1, 1)), 32)
+
+
+@graph
+def image_normalised_scaled_and_shifted(b: GraphBuilder) -> int:
+    """The same without a convolution to fold it into."""
+    x = b.add("MaxPool", conv(b, image(b), 32, 3), kernel_shape=(3, 3), pads=(1, 1, 1, 1))
+    x = b.add("Mul", norm(b, x), weight(b, "scale", 32, 1, 1))
+    return conv(b, b.add("Relu", b.add("Add", x, weight(b, "shift", 32, 1, 1))), 32)
+
+
+@graph
 def normalised_branch_added(b: GraphBuilder) -> int:
     x = b.add("Relu", conv(b, image(b), 32))
     return conv(b, b.add("Relu", b.add("Add", norm(b, x), norm(b, conv(b, x, 32)))), 32)

@@ -57,7 +57,7 @@ class Layouts:
 
     def _blocked_by_inputs(self, graph: View, node: Node, shape: Shape, depth: int) -> bool:
         key, sig = node.sig.op.key, node.sig
-        data = [v for v, t in zip(node.inputs, sig.inputs, strict=False) if v is not None and t and not t.const]
+        data = _data_of(node)
         if key == "Concat":
             whole = [found is not None and self._whole(found) for found in (image_shape(graph, v) for v in data)]
             if sig.attr("axis") != 1 or len(data) != len(sig.inputs) or not all(whole):
@@ -83,9 +83,21 @@ class Layouts:
         return mode == "linear" and at in ("asymmetric", "align_corners", "half_pixel")
 
     def _folds(self, graph: View, data: list[int]) -> bool:
-        if len(data) != 1 or data[0] in graph.leaves or len(graph.uses[data[0]]) != 1:
+        if not _read_once(graph, data):
             return False
-        return graph.nodes[producer_of(data[0])].sig.op.key in FOLDED_INTO
+        key = graph.nodes[producer_of(data[0])].sig.op.key
+        return key in FOLDED_INTO or (key == "Mul" and self._scales_convolution(graph, data[0]))
+
+    def _scales_convolution(self, graph: View, value: int) -> bool:
+        """Whether a value is a convolution's, normalised or not, times a constant: all that is one convolution."""
+        for key in ("Mul", "BatchNormalization"):
+            node = graph.nodes[producer_of(value)]
+            if node.sig.op.key == key:
+                data = _data_of(node)
+                if not _read_once(graph, data):
+                    return False
+                value = data[0]
+        return graph.nodes[producer_of(value)].sig.op.key in CONVOLUTIONS
 
     def reads_blocks(self, graph: View, use: int) -> bool:
         """Whether a use takes its value in blocks; if not, it takes it plain."""
@@ -122,6 +134,17 @@ class Layouts:
 
     def _whole(self, shape: Shape) -> bool:
         return isinstance(shape[1], int) and shape[1] % self.block == 0
+
+
+def _data_of(node: Node) -> list[int]:
+    """Return the operands that aren't constant."""
+    pairs = zip(node.inputs, node.sig.inputs, strict=False)
+    return [value for value, t in pairs if value is not None and t and not t.const]
+
+
+def _read_once(graph: View, data: list[int]) -> bool:
+    """Whether it is one value, which an operator makes for a single reader."""
+    return len(data) == 1 and data[0] not in graph.leaves and len(graph.uses[data[0]]) == 1
 
 
 def image_shape(graph: View, value: int) -> Shape | None:

@@ -200,19 +200,24 @@ class OnnxRuntimeCost(RegionalCost):
                 shares[key.removeprefix(COLD)] += count * self.time_of([key])
             missing = self._node_times.unsettled(keys) - turns.keys()
             if missing and time.monotonic() < ends:
-                nodes = {node.key: node for node in self._executed_alone(region)}
+                nodes = {node.key: node for node in self.executed_alone(region)}
                 turns |= {key: Turn(key, nodes[key.removeprefix(COLD)]) for key in missing}
         largest = sorted(turns.values(), key=lambda turn: -shares[turn.node.key])
         other = copy(self)
         other._node_times = self._node_times.in_turns(largest, ends - time.monotonic(), progress)
         return other
 
-    def _executed_alone(self, region: Region) -> list[Executed]:
+    def executed_alone(self, region: Region) -> list[Executed]:
+        """Return the nodes that onnxruntime executes for a region, which aren't measured.
+
+        Raises:
+            CostError: onnxruntime doesn't take or run it.
+        """
         return executed_in(SmallModel(region, self._dims, self._opset), self._runtime)
 
     def _measure(self, region: Region) -> dict[str, Any]:
         try:
-            nodes = self._executed_alone(region)
+            nodes = self.executed_alone(region)
             return {"executed": [self._measure_node(node) for node in nodes]}
         except (CostError, MemoryError) as error:
             return {"failed": str(error) or "out of memory"}
