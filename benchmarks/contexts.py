@@ -1,9 +1,9 @@
 """Are the kernels that costs are made of those that onnxruntime executes? Nothing is timed.
 
-    python benchmarks/contexts.py FILE.onnx …
+    python benchmarks/contexts.py [FILE.onnx or built-in network …]
 
-For each file: kernels that onnxruntime executes of the whole model, how many of them the regions of its operators
-(`taso_gym.cost.region`) predict, and which are missing or too many.
+For each, by default all built-in networks: kernels that onnxruntime executes of the whole model, how many of them the
+regions of its operators (`taso_gym.cost.region`) predict, and which are missing or too many.
 """
 
 from __future__ import annotations
@@ -13,22 +13,22 @@ from collections import Counter
 from pathlib import Path
 
 import numpy as np
+from support.graphs import SUFFIX, graph_of
 
-from taso_gym.cost import bind_dims
 from taso_gym.cost.executed import executed_nodes
 from taso_gym.cost.onnxruntime import OnnxRuntimeCost
 from taso_gym.cost.small_model import draw
 from taso_gym.errors import TasoError
-from taso_gym.onnx_io import load, to_model, with_dims
+from taso_gym.graph import Graph
+from taso_gym.models import NETWORKS
+from taso_gym.onnx_io import to_model
 from taso_gym.tensor import TensorType
 
 SHOWN = 3
 
 
-def kernels(path: Path) -> tuple[Counter[str], Counter[str]]:
+def kernels(graph: Graph) -> tuple[Counter[str], Counter[str]]:
     """Return what is executed and what is predicted, by key."""
-    graph = load(path)
-    graph = with_dims(graph, bind_dims(graph))
     model, rng = OnnxRuntimeCost(start=graph), np.random.default_rng(0)
     types = {graph.leaves[value].name: graph.type_of(value) for value in graph.info.inputs}
     feeds = {name: draw(t, rng) for name, t in types.items() if isinstance(t, TensorType)}
@@ -42,16 +42,19 @@ def kernels(path: Path) -> tuple[Counter[str], Counter[str]]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("files", nargs="+", type=Path, metavar="FILE.onnx")
-    for path in parser.parse_args().files:
+    parser.add_argument("models", nargs="*", default=list(NETWORKS), metavar="model")
+    for name in parser.parse_args().models:
         try:
-            executed, predicted = kernels(path)
+            executed, predicted = kernels(graph_of(name))
         except TasoError as error:
-            print(f"{path.stem}: {error}")
+            print(f"{name}: {error}")
             continue
         missing, surplus = executed - predicted, predicted - executed
         right = (executed & predicted).total()
-        print(f"{path.stem}: {executed.total()} kernels, {right} predicted, {surplus.total()} others", flush=True)
+        print(
+            f"{Path(name).stem if name.endswith(SUFFIX) else name}: {executed.total()} kernels, {right} predicted, {surplus.total()} others",
+            flush=True,
+        )
         for what, found in (("missing", missing), ("too many", surplus)):
             for key, count in found.most_common(SHOWN):
                 print(f"    {what}: {count} {key[:100]}")

@@ -1,6 +1,6 @@
 """Times of single nodes that onnxruntime executes: measured once, kept on disk, and measured again in turns.
 
-One node after the other, each at another moment, is what a search can afford; such times scatter by 4 to 16 % on a
+One node after the other, each at another moment, is what a search can afford; such times scatter by 4 to 30 % on a
 shared machine, whose slow phases last from 20 ms to seconds. In turns, a little of each and that several times, they
 scatter less, and what is left is nearly the same factor for all of them.
 """
