@@ -51,10 +51,8 @@ def main() -> None:
             continue
         missing, surplus = executed - predicted, predicted - executed
         right = (executed & predicted).total()
-        print(
-            f"{Path(name).stem if name.endswith(SUFFIX) else name}: {executed.total()} kernels, {right} predicted, {surplus.total()} others",
-            flush=True,
-        )
+        said = f"{executed.total()} kernels, {right} predicted, {surplus.total()} others"
+        print(f"{Path(name).name.removesuffix(SUFFIX)}: {said}", flush=True)
         for what, found in (("missing", missing), ("too many", surplus)):
             for key, count in found.most_common(SHOWN):
                 print(f"    {what}: {count} {key[:100]}")
