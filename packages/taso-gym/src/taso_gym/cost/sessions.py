@@ -21,11 +21,12 @@ from taso_gym.cost.runtime import PROVIDERS, one_line, require_provider
 from taso_gym.errors import CostError, OptionError
 
 MIN_RUNS, MAX_RUNS = 7, 51
-COLD_RUNS = 12
-"""Runs at most where the cache is emptied before each, which takes longer than most of them."""
+COLD_RUNS = 6
+"""Runs where the cache is emptied before each, which takes longer than most of them."""
 SLOW_NS, SLOW_RUNS = 5_000_000, 4
 """A model that takes so long is run so often: its times scatter less, and its code is a small part of what it reads."""
-ENOUGH_NS = 20_000_000
+ENOUGH_NS = 8_000_000
+"""More runs at once say little more: times of 20 ms scatter as much as those of 5 (`benchmarks/scatter.py`)."""
 HALVES_DIFFER = 0.02
 WINDOWS, WINDOWS_DIFFER = 4, 0.1
 """Wall time is measured until two times differ by no more, so often at most: other processes disturb it for a while."""
@@ -169,7 +170,8 @@ class Runtime:
         twin = self.bind(self.open(model, optimise=False, spin=False), feeds) if evict and not slow else None
         if not slow:
             written = run()
-        least, most = SLOW_RUNS if slow else MIN_RUNS, COLD_RUNS if evict else MAX_RUNS
+        least, most = (COLD_RUNS, COLD_RUNS) if evict else (MIN_RUNS, MAX_RUNS)
+        least = SLOW_RUNS if slow else least
         runs: list[int] = []
         while len(runs) < least or (len(runs) < most and sum(runs) < ENOUGH_NS):
             if evict:
