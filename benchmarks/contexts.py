@@ -12,27 +12,20 @@ import argparse
 from collections import Counter
 from pathlib import Path
 
-import numpy as np
 from support.graphs import SUFFIX, graph_of
 
-from taso_gym.cost.executed import executed_nodes
 from taso_gym.cost.onnxruntime import OnnxRuntimeCost
-from taso_gym.cost.small_model import draw
 from taso_gym.errors import TasoError
 from taso_gym.graph import Graph
 from taso_gym.models import NETWORKS
-from taso_gym.onnx_io import to_model
-from taso_gym.tensor import TensorType
 
 SHOWN = 3
 
 
 def kernels(graph: Graph) -> tuple[Counter[str], Counter[str]]:
     """Return what is executed and what is predicted, by key."""
-    model, rng = OnnxRuntimeCost(start=graph), np.random.default_rng(0)
-    types = {graph.leaves[value].name: graph.type_of(value) for value in graph.info.inputs}
-    feeds = {name: draw(t, rng) for name, t in types.items() if isinstance(t, TensorType)}
-    executed = Counter(node.key for node in executed_nodes(to_model(graph).SerializeToString(), feeds, model.runtime))
+    model = OnnxRuntimeCost(start=graph)
+    executed = Counter(node.key for node in model.executed_whole(graph))
     predicted: Counter[str] = Counter()
     for region, count in Counter(model.regions(graph)).items():
         for node in model.executed_alone(region):

@@ -9,7 +9,7 @@ from cost_graphs import weight
 
 from taso_gym.builder import GraphBuilder
 from taso_gym.cost.onnxruntime import OnnxRuntimeCost
-from taso_gym.cost.region import FUSED, Region, lone
+from taso_gym.cost.region import lone
 from taso_gym.graph import Graph
 from taso_gym.tensor import TensorType
 from taso_gym.weights import literal
@@ -303,10 +303,8 @@ def operators(keys: list[str]) -> Counter[str]:
 @pytest.mark.parametrize("name", GRAPHS)
 def test_contexts_name_what_is_executed(name: str, model: OnnxRuntimeCost) -> None:
     found, predicted = build(name), list[str]()
-    for node_id, node in found.operators():
-        context = model.context(found, node_id)
-        if not node.sig.op.view and context != FUSED:
-            keys = model.executed_in(context if isinstance(context, Region) else lone(node.sig))
-            assert keys is not None
-            predicted += keys
+    for region in model.regions(found):
+        keys = model.executed_in(region)
+        assert keys is not None
+        predicted += keys
     assert operators(predicted) == operators([key for key, _ in model.executed(found)])

@@ -13,7 +13,7 @@ from taso_gym.cost import node_times
 from taso_gym.cost.executed import Executed
 from taso_gym.cost.node_times import COLD, TURNS, NodeTimes, Turn
 from taso_gym.cost.onnxruntime import OnnxRuntimeCost
-from taso_gym.cost.sessions import Runtime, Timing
+from taso_gym.cost.sessions import Runtime
 from taso_gym.errors import CostError
 
 pytest.importorskip("onnxruntime")
@@ -27,10 +27,10 @@ class Scripted(Runtime):
         self.asked: list[str] = []
         self._times = {name: iter(found) for name, found in times.items()}
 
-    def time(self, model: bytes, feeds: object, cold: bool = False) -> Timing:
+    def time(self, model: bytes, feeds: object, cold: bool = False) -> int:
         """Return the next time."""
         self.asked.append(model[:1].decode() + ("_cold" if cold else ""))
-        return Timing(next(self._times[self.asked[-1]]))
+        return next(self._times[self.asked[-1]])
 
 
 def node(name: str) -> Executed:

@@ -26,6 +26,8 @@ PAIRING = frozenset({"Add", "Mul", "Sum"})
 """Run on blocks where all operands are blocked and of one shape."""
 FOLDED = frozenset({"Add", "Mul", "Clip", "LeakyRelu"})
 """Run on blocks only as part of the convolution before them (Add and Mul: by a constant)."""
+CARRYING = FOLLOWING | PAIRING | FOLDED | {"Concat", "Resize"}
+"""May hand the blocks of their inputs on."""
 FOLDED_INTO = CONVOLUTIONS | {"BatchNormalization", "Add"}
 SUM_INPUT = 3
 """Input of FusedConv that is added to its result."""
@@ -49,7 +51,7 @@ class Layouts:
             return self.takes_convolution(node.sig)
         if key in POOLS:
             return len(node.sig.outputs) == 1 and self._whole(shape)
-        if key not in FOLLOWING | PAIRING | FOLDED | {"Concat", "Resize"}:
+        if key not in CARRYING:
             return False
         if depth == 0:
             return self._whole(shape)

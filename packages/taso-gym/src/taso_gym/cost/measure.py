@@ -31,7 +31,7 @@ from taso_gym.graph import Graph
 
 CHILD = Path(__file__).with_name("latency_child.py")
 ROUND_MS, MAX_RUNS = 15.0, 50
-"""A round of a model is short: what else the machine does lasts from 20 ms to seconds, and longer ones say no more."""
+"""A round is short: what else the machine does lasts tens of milliseconds to seconds, and longer ones say no more."""
 MANY, FEW, SLOW_MS = 30, 10, 500.0
 """Rounds of a session unless their number is given: many, or few where a model takes so long."""
 WARM_RUNS = 3

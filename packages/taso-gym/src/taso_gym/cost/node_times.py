@@ -136,10 +136,10 @@ class NodeTimes:
 
     def _measure(self, turn: Turn) -> int:
         node, cold = turn.node, turn.key.startswith(COLD)
-        time_ps = self._runtime.time(node.model, node.feeds, cold).time_ps
+        time_ps = self._runtime.time(node.model, node.feeds, cold)
         if not node.added_to:
             return time_ps
-        return max(time_ps - self._runtime.time_of_copy(node.feeds[node.added_to], cold).time_ps, 0)
+        return max(time_ps - self._runtime.time_of_copy(node.feeds[node.added_to], cold), 0)
 
     def _key(self, name: str) -> str:
         return f"{self._runtime.key}|method {METHOD}|{name}"

@@ -137,7 +137,7 @@ class OnnxRuntimeCost(RegionalCost):
         try:
             model, feeds = opaque_model(sig, self._dims)
             placed = {name: self._runtime.place(value) for name, value in feeds.items()}
-            return {"ps": self._runtime.time(model.SerializeToString(), placed).time_ps}
+            return {"ps": self._runtime.time(model.SerializeToString(), placed)}
         except (CostError, MemoryError, ValueError, TypeError) as error:  # NumPy and protobuf refuse odd types
             return {"failed": str(error) or "out of memory"}
 
@@ -171,11 +171,18 @@ class OnnxRuntimeCost(RegionalCost):
         Raises:
             CostError: onnxruntime doesn't take or run the graph.
         """
+        return [(key, self.time_of([key]) / 1e9) for key in map(self._measure_node, self.executed_whole(graph))]
+
+    def executed_whole(self, graph: Graph) -> list[Executed]:
+        """Return the nodes that onnxruntime executes for a whole graph, on values that are drawn; none is measured.
+
+        Raises:
+            CostError: onnxruntime doesn't take or run the graph.
+        """
         types = {graph.leaves[v].name: self._dims.bind([graph.type_of(v)])[0] for v in graph.info.inputs}
         rng = np.random.default_rng(0)
         feeds = {name: draw(t, rng) for name, t in types.items() if isinstance(t, TensorType)}
-        nodes = executed_nodes(to_model(graph).SerializeToString(), feeds, self._runtime)
-        return [(key, self.time_of([key]) / 1e9) for key in map(self._measure_node, nodes)]
+        return executed_nodes(to_model(graph).SerializeToString(), feeds, self._runtime)
 
     def in_turns(
         self, graphs: Iterable[Graph], seconds: float = math.inf, progress: Callable[[int, int], None] | None = None

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from statistics import median
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,23 +26,9 @@ COLD_RUNS = 6
 SLOW_NS, SLOW_RUNS = 5_000_000, 4
 """A model that takes so long is run so often: its times scatter less, and its code is a small part of what it reads."""
 ENOUGH_NS = 8_000_000
-"""More runs at once say little more: times of 20 ms scatter as much as those of 5 (`benchmarks/scatter.py`)."""
-HALVES_DIFFER = 0.02
+"""More runs at once say little more: what disturbs them lasts longer (`benchmarks/scatter.py`)."""
 WINDOWS, WINDOWS_DIFFER = 4, 0.1
 """Wall time is measured until two times differ by no more, so often at most: other processes disturb it for a while."""
-
-
-class Timing(NamedTuple):
-    """How long a run takes.
-
-    Attributes:
-        time_ps: picoseconds: median of thread-CPU time at one CPU thread, least wall time at several, median of wall
-            time on a GPU.
-        unstable: the first and second half of the runs differ by over 2 % (not looked at at one thread).
-    """
-
-    time_ps: int
-    unstable: bool = False
 
 
 class Runtime:
@@ -134,8 +120,10 @@ class Runtime:
 
         return run
 
-    def time(self, model: bytes, feeds: Mapping[str, Any], cold: bool = False) -> Timing:
-        """Return how long a run of a model takes as it is, without the overhead of a run as such.
+    def time(self, model: bytes, feeds: Mapping[str, Any], cold: bool = False) -> int:
+        """Return the picoseconds of a run of a model as it is, without the overhead of a run as such.
+
+        Median of thread-CPU time at one CPU thread, least wall time at several, median of wall time on a GPU.
 
         Args:
             model: serialised.
@@ -147,19 +135,19 @@ class Runtime:
         """
         found = self._undisturbed(model, feeds, cold)
         overhead = self._overhead_ps(cold)
-        if found.time_ps < 2 * overhead:  # most of it: what else the machine does should be the same for both
+        if found < 2 * overhead:  # most of it: what else the machine does should be the same for both
             overhead = min(overhead, self._time_of_overhead(cold))
-        return found._replace(time_ps=max(found.time_ps - overhead, 0))
+        return max(found - overhead, 0)
 
-    def _undisturbed(self, model: bytes, feeds: Mapping[str, Any], cold: bool) -> Timing:
+    def _undisturbed(self, model: bytes, feeds: Mapping[str, Any], cold: bool) -> int:
         found = [self._time(model, feeds, cold)]
         while self.provider == "cpu" and self.threads > 1 and len(found) < WINDOWS:
-            if len(found) > 1 and found[1].time_ps <= (1 + WINDOWS_DIFFER) * found[0].time_ps:
+            if len(found) > 1 and found[1] <= (1 + WINDOWS_DIFFER) * found[0]:
                 break
             found = sorted([*found, self._time(model, feeds, cold)])
         return found[0]
 
-    def _time(self, model: bytes, feeds: Mapping[str, Any], cold: bool) -> Timing:
+    def _time(self, model: bytes, feeds: Mapping[str, Any], cold: bool) -> int:
         evict = self._evict if cold else None
         run = self.bind(self.open(model, optimise=False), feeds)
         cpu = self.provider == "cpu" and self.threads == 1
@@ -170,8 +158,8 @@ class Runtime:
         twin = self.bind(self.open(model, optimise=False, spin=False), feeds) if evict and not slow else None
         if not slow:
             written = run()
-        least, most = (COLD_RUNS, COLD_RUNS) if evict else (MIN_RUNS, MAX_RUNS)
-        least = SLOW_RUNS if slow else least
+        fast, most = (COLD_RUNS, COLD_RUNS) if evict else (MIN_RUNS, MAX_RUNS)
+        least = SLOW_RUNS if slow else fast
         runs: list[int] = []
         while len(runs) < least or (len(runs) < most and sum(runs) < ENOUGH_NS):
             if evict:
@@ -182,19 +170,16 @@ class Runtime:
             written = run()
             runs.append(clock() - start)
         if cpu and evict:  # large results stay in the cache or not, as the memory that they get has been used lately
-            return Timing(int((median(runs[::2]) + median(runs[1::2])) * 500))
-        if cpu:
-            return Timing(int(median(runs) * 1000))
-        summary = min if self.provider == "cpu" else median
-        first, second = summary(runs[: len(runs) // 2]), summary(runs[len(runs) // 2 :])
-        return Timing(int(summary(runs) * 1000), abs(first / second - 1) > HALVES_DIFFER)
+            return int((median(runs[::2]) + median(runs[1::2])) * 500)
+        summary = min if self.provider == "cpu" and not cpu else median
+        return int(summary(runs) * 1000)
 
     @cached_property
     def _evict(self) -> Eviction:
         return Eviction()
 
-    def time_of_copy(self, value: Any, cold: bool = False) -> Timing:
-        """Return how long it takes to copy a placed value of floats, as `time` does."""
+    def time_of_copy(self, value: Any, cold: bool = False) -> int:
+        """Return the picoseconds of copying a placed value of floats, as `time` does."""
         return self.time(_copying(value.element_type(), value.shape()), {"x": value}, cold)
 
     def _overhead_ps(self, cold: bool) -> int:
@@ -204,7 +189,7 @@ class Runtime:
 
     def _time_of_overhead(self, cold: bool) -> int:
         model, feeds = _copying(TensorProto.FLOAT, [1]), {"x": self.place(np.ones(1, np.float32))}
-        return self._time(model, feeds, cold).time_ps
+        return self._time(model, feeds, cold)
 
 
 def _copying(element_type: int, shape: Sequence[int]) -> bytes:
