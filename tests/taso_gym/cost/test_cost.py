@@ -55,7 +55,7 @@ def test_constants_are_free(name: str, model: Callable[[str], CostModel]) -> Non
 def test_a_pickled_model_agrees(name: str, model: Callable[[str], CostModel]) -> None:
     found = model(name)
     copy = pickle.loads(pickle.dumps(found))  # noqa: S301
-    assert (copy.name, copy.key, copy.radius) == (found.name, found.key, found.radius)
+    assert (copy.name, copy.key, copy.contextual) == (found.name, found.key, found.contextual)
     assert copy.graph(mlp()) == found.graph(mlp())
 
 

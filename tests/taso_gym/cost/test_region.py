@@ -8,6 +8,7 @@ from cost_graphs import folded, mlp
 
 from taso_gym import models
 from taso_gym.cost.base import SummedCost
+from taso_gym.cost.blocks import Blocks
 from taso_gym.cost.layout import Layouts
 from taso_gym.cost.region import FUSED, Region, lone, region_of
 from taso_gym.cost.view import Remembered, View
@@ -19,26 +20,30 @@ from taso_gym.signature import Signature, stable_hash
 
 SMALL_NETWORKS = {
     "SqueezeNet1.1": {"image": 64},
+    "ResNet18": {"image": 64},
     "BERT": {"layers": 2, "sequence": 16},
     "GPT2": {"layers": 2, "sequence": 16},
 }
 
 
+LAYOUTS = Layouts(16)
+
+
 class HashedCost(SummedCost):
     """Costs a hash of the context: two contexts that differ are sure to cost different times."""
 
-    radius = 1
+    contextual = True
     key = "hashed"
 
     def __init__(self) -> None:
         super().__init__("hashed", None)
-        self._contexts = Remembered(lambda view, node_id: region_of(view, node_id, Layouts(16)))
+        self._contexts = Remembered(lambda view, node_id: region_of(view, node_id, LAYOUTS), LAYOUTS)
 
     def context(self, graph: Graph, node_id: int) -> Hashable:
         return self._contexts(graph, node_id)
 
-    def affected(self, node_ids: Iterable[int]) -> set[int]:
-        return self._contexts.affected(node_ids)
+    def affected(self, before: Graph, after: Graph, node_ids: Iterable[int]) -> set[int]:
+        return self._contexts.affected(before, after, node_ids)
 
     def time(self, sig: Signature, context: Hashable, load: Work) -> tuple[int, int]:
         if isinstance(context, Region):
@@ -62,7 +67,7 @@ def test_incremental_contexts_equal_those_from_scratch(name: str) -> None:
 
 def test_an_epilogue_is_fused() -> None:
     graph = mlp()
-    contexts = [region_of(View(graph), i, Layouts(16)) for i, _ in graph.operators()]
+    contexts = [region_of(View(Blocks(graph, LAYOUTS)), i, LAYOUTS) for i, _ in graph.operators()]
     assert contexts[1:] == [FUSED, FUSED]
     assert isinstance(contexts[0], Region)
     assert [part.sig.op.key for part in contexts[0].nodes] == ["MatMul", "Add", "Relu"]
@@ -70,7 +75,7 @@ def test_an_epilogue_is_fused() -> None:
 
 def test_a_node_by_itself_and_a_constant_have_no_context() -> None:
     graph = folded()
-    assert [region_of(View(graph), i, Layouts(16)) for i, _ in graph.operators()] == [None, None]
+    assert [region_of(View(Blocks(graph, LAYOUTS)), i, LAYOUTS) for i, _ in graph.operators()] == [None, None]
 
 
 def test_a_lone_region_reads_its_own_inputs() -> None:
@@ -88,7 +93,7 @@ def test_a_finding_is_kept_where_nothing_that_it_saw_has_changed() -> None:
         return len(view.uses[view.nodes[node_id].inputs[0] or 0])
 
     first, second = mlp(), mlp()
-    remembered, node_id = Remembered(readers), min(i for i, _ in first.operators())
+    remembered, node_id = Remembered(readers, LAYOUTS), min(i for i, _ in first.operators())
     assert remembered(first, node_id) == remembered(first, node_id) == 1
     assert asked == [node_id]
     assert remembered(second, node_id) == 1 and asked == [node_id] * 2

@@ -3,6 +3,7 @@
 import copy
 import pickle
 import random
+from collections.abc import Iterable
 from itertools import pairwise
 
 import pytest
@@ -23,7 +24,7 @@ class Flat:
 
     name = key = "flat"
     deterministic = True
-    radius = 0
+    contextual = False
 
     def node(self, sig: Signature, context: object = None) -> Cost:
         return Cost(sig.hash % 1000, 1, len(sig.inputs), 1) if not sig.const else Cost()
@@ -31,7 +32,7 @@ class Flat:
     def context(self, graph: Graph, node_id: int) -> object:
         return None
 
-    def affected(self, nodes: set[int]) -> set[int]:
+    def affected(self, before: Graph, after: Graph, node_ids: Iterable[int]) -> set[int]:
         return set()
 
     def graph(self, graph: Graph) -> Cost:

@@ -177,6 +177,16 @@ def test_no_search_begins_when_the_time_is_over(first: Finalist, taking: Any) ->
     assert not asked
 
 
+def test_the_time_may_be_over_while_a_search_is_prepared(
+    first: Finalist, taking: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taking(lambda _: 1.0)
+    over = iter([False, False, True])
+    monkeypatch.setattr(Contest, "_over", lambda _: next(over, True))
+    monkeypatch.setattr(Contest, "_left", lambda _: -0.001)
+    assert Contest(first).run(60.0).found.state.hash == first.found.state.hash
+
+
 def test_the_share_of_the_cache_is_that_which_explains_the_times(first: Finalist, taking: Any) -> None:
     model = first.start.cost_model
     assert isinstance(model, OnnxRuntimeCost) and model.depends_on_cache

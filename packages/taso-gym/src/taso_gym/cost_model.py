@@ -64,8 +64,8 @@ class CostModel(Protocol):
         ...
 
     @property
-    def radius(self) -> int:
-        """How many edges away, in either direction, a rewrite can change a node's context; 0: contexts are None."""
+    def contextual(self) -> bool:
+        """Whether costs depend on contexts; if not, these are None."""
         ...
 
     def node(self, sig: Signature, context: Hashable = None) -> Cost:
@@ -77,14 +77,19 @@ class CostModel(Protocol):
         ...
 
     def context(self, graph: Graph, node_id: int) -> Hashable:
-        """Return what the cost of a node depends on besides its signature; None at radius 0."""
+        """Return what the cost of a node depends on besides its signature."""
         ...
 
-    def affected(self, node_ids: Iterable[int]) -> set[int]:
-        """Return the operators whose contexts, as found so far, depend on these or on who reads their outputs.
+    def affected(self, before: Graph, after: Graph, node_ids: Iterable[int]) -> set[int]:
+        """Return the operators whose contexts may differ between two graphs, as far as contexts were asked for.
 
-        What changes in a rewrite is then: the nodes that it removes, adds and rewires, and those that are affected by
-        them and by the producers of values that gained or lost a reader.
+        What changes in a rewrite is then: these, and the nodes that it removes, adds and rewires.
+
+        Args:
+            before: a graph.
+            after: what a rewrite makes of it.
+            node_ids: what the rewrite removes, adds and rewires, and the producers of values that gained or lost a
+                reader.
         """
         ...
 

@@ -22,11 +22,11 @@ class SummedCost(ABC):
     Attributes:
         name: specification that it was made from.
         deterministic: whether every process finds the same numbers.
-        radius: how many edges away a rewrite can change a context.
+        contextual: whether costs depend on contexts.
     """
 
     deterministic = True
-    radius = 0
+    contextual = False
 
     def __init__(self, name: str, dims: Mapping[str, int] | None) -> None:
         """Bind the symbols in ``dims``; the others are costed as 1 (leading axis) or 128, see `unbound`."""
@@ -73,8 +73,8 @@ class SummedCost(ABC):
         """Return what the cost of a node depends on besides its signature."""
         return None
 
-    def affected(self, node_ids: Iterable[int]) -> set[int]:  # noqa: ARG002
-        """Return the operators whose contexts depend on these: none without contexts."""
+    def affected(self, before: Graph, after: Graph, node_ids: Iterable[int]) -> set[int]:  # noqa: ARG002
+        """Return the operators whose contexts may differ: none without contexts."""
         return set()
 
     def graph(self, graph: Graph) -> Cost:

@@ -1,21 +1,19 @@
 """Emulates which values onnxruntime's CPU provider keeps in its blocked layout NCHWc.
 
 A convolution or pool that works on blocks of channels reads and writes them interleaved; wherever such a value meets an
-operator that can't, a reorder runs. `tests/taso_gym/cost/test_layout.py` compares the table with onnxruntime's own
-dump of what it executes. Recursion through element-wise operators stops after `DEPTH` edges, so that a change can only
-matter that far away; beyond, a value with whole blocks of channels is taken as blocked.
+operator that can't, a reorder runs. `tests/taso_gym/cost/test_fidelity.py` compares what follows from these tables with
+what onnxruntime executes. An element-wise operator runs on blocks where its operands are in blocks, and these may have
+theirs from far away: `taso_gym.cost.blocks` follows that through a graph.
 """
 
 from __future__ import annotations
 
 from typing import cast
 
-from taso_gym.cost.view import View
-from taso_gym.graph import SINK, Node, output_index, producer_of, value_of
+from taso_gym.graph import Graph, Node, producer_of
 from taso_gym.signature import Signature
-from taso_gym.tensor import Shape, TensorType
+from taso_gym.tensor import Shape, TensorType, ValueType
 
-DEPTH = 8
 CONVOLUTIONS = frozenset({"Conv", "ms.FusedConv"})
 POOLS = frozenset({"MaxPool", "AveragePool", "GlobalAveragePool", "GlobalMaxPool"})
 FOLLOWING = frozenset(
@@ -33,6 +31,11 @@ SUM_INPUT = 3
 """Input of FusedConv that is added to its result."""
 
 
+REACH = 3
+"""How many operators before one are looked at for what decides about its layout (a convolution that is normalised,
+scaled and clipped); what is further away matters only by the layouts of the operands."""
+
+
 class Layouts:
     """Answers questions about layouts on a machine whose blocks have so many channels."""
 
@@ -40,9 +43,9 @@ class Layouts:
         """Take the number of channels in a block: 16 with AVX-512, 8 with AVX2; 0 where there is no such layout."""
         self.block = block
 
-    def blocked(self, graph: View, value: int, depth: int = DEPTH) -> bool:
-        """Whether a value is produced in blocks."""
-        shape = image_shape(graph, value)
+    def deciding(self, graph: Graph, value: int) -> bool | list[int]:
+        """Return whether a value is produced in blocks, or the values all of which have to be for it to be so."""
+        shape = image_shape(graph.type_of(value))
         if not self.block or shape is None or value in graph.leaves:
             return False
         node = graph.nodes[producer_of(value)]
@@ -51,28 +54,26 @@ class Layouts:
             return self.takes_convolution(node.sig)
         if key in POOLS:
             return len(node.sig.outputs) == 1 and self._whole(shape)
-        if key not in CARRYING:
-            return False
-        if depth == 0:
-            return self._whole(shape)
-        return self._blocked_by_inputs(graph, node, shape, depth)
+        return self._operands(graph, node, shape) if key in CARRYING else False
 
-    def _blocked_by_inputs(self, graph: View, node: Node, shape: Shape, depth: int) -> bool:
+    def _operands(self, graph: Graph, node: Node, shape: Shape) -> bool | list[int]:
         key, sig = node.sig.op.key, node.sig
         data = _data_of(node)
         if key == "Concat":
-            whole = [found is not None and self._whole(found) for found in (image_shape(graph, v) for v in data)]
+            whole = [
+                found is not None and self._whole(found) for found in (image_shape(graph.type_of(v)) for v in data)
+            ]
             if sig.attr("axis") != 1 or len(data) != len(sig.inputs) or not all(whole):
                 return False
         elif key in PAIRING and len(data) == len(sig.inputs):
-            if any(image_shape(graph, v) != shape for v in data):
+            if any(image_shape(graph.type_of(v)) != shape for v in data):
                 return False
         elif key == "Resize":
             if not self._upsamples(sig):
                 return False
         elif key not in FOLLOWING and not (key in FOLDED and self._folds(graph, data)):
             return False
-        return all(self.blocked(graph, v, depth - 1) for v in data)
+        return data
 
     def _upsamples(self, sig: Signature) -> bool:
         """Whether a Resize by whole numbers, to the nearest or linear, has a kernel for blocks."""
@@ -84,13 +85,13 @@ class Layouts:
             return at == "asymmetric" and sig.attr("nearest_mode") == "floor"
         return mode == "linear" and at in ("asymmetric", "align_corners", "half_pixel")
 
-    def _folds(self, graph: View, data: list[int]) -> bool:
+    def _folds(self, graph: Graph, data: list[int]) -> bool:
         if not _read_once(graph, data):
             return False
         key = graph.nodes[producer_of(data[0])].sig.op.key
         return key in FOLDED_INTO or (key == "Mul" and self._scales_convolution(graph, data[0]))
 
-    def _scales_convolution(self, graph: View, value: int) -> bool:
+    def _scales_convolution(self, graph: Graph, value: int) -> bool:
         """Whether a value is a convolution's, normalised or not, times a constant: all that is one convolution."""
         for key in ("Mul", "BatchNormalization"):
             node = graph.nodes[producer_of(value)]
@@ -101,17 +102,11 @@ class Layouts:
                 value = data[0]
         return graph.nodes[producer_of(value)].sig.op.key in CONVOLUTIONS
 
-    def reads_blocks(self, graph: View, use: int) -> bool:
-        """Whether a use takes its value in blocks; if not, it takes it plain."""
-        consumer, index = producer_of(use), output_index(use)
-        if consumer == SINK:
-            return False
-        sig = graph.nodes[consumer].sig
-        if sig.op.key in CONVOLUTIONS:
-            if index == 0:
-                return self.takes_convolution(sig) and not self._few_channels(sig)
-            return index == SUM_INPUT and self.takes_convolution(sig)
-        return self.blocked(graph, value_of(consumer))
+    def reads_convolution(self, sig: Signature, index: int) -> bool:
+        """Whether a convolution takes an input in blocks."""
+        if index == 0:
+            return self.takes_convolution(sig) and not self._few_channels(sig)
+        return index == SUM_INPUT and self.takes_convolution(sig)
 
     def takes_convolution(self, sig: Signature) -> bool:
         """Whether a convolution runs on blocks: two-dimensional, constant weights, whole blocks per group."""
@@ -144,14 +139,13 @@ def _data_of(node: Node) -> list[int]:
     return [value for value, t in pairs if value is not None and t and not t.const]
 
 
-def _read_once(graph: View, data: list[int]) -> bool:
+def _read_once(graph: Graph, data: list[int]) -> bool:
     """Whether it is one value, which an operator makes for a single reader."""
     return len(data) == 1 and data[0] not in graph.leaves and len(graph.uses[data[0]]) == 1
 
 
-def image_shape(graph: View, value: int) -> Shape | None:
-    """Return the shape of a value that is a batch of float images, the only ones with layouts; else None."""
-    t = graph.type_of(value)
+def image_shape(t: ValueType) -> Shape | None:
+    """Return the shape of a type that is a batch of float images, the only ones with layouts; else None."""
     if isinstance(t, TensorType) and t.dtype == "float" and t.shape is not None and len(t.shape) == 4:
         return t.shape
     return None

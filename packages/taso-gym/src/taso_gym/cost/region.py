@@ -7,9 +7,9 @@ from functools import cached_property
 from typing import NamedTuple
 
 from taso_gym.cost.fusion import group, owner
-from taso_gym.cost.layout import DEPTH, Layouts, image_shape
+from taso_gym.cost.layout import CONVOLUTIONS, Layouts, image_shape
 from taso_gym.cost.view import View
-from taso_gym.graph import Node, output_index, producer_of, value_of
+from taso_gym.graph import SINK, Node, output_index, producer_of, value_of
 from taso_gym.signature import Signature
 from taso_gym.tensor import TensorType
 
@@ -17,9 +17,6 @@ FUSED = "fused"
 """Context of a node that runs within the kernel of its group's anchor, which bears the cost."""
 
 OWN, PLAIN, BLOCKED, BOTH = "own", "plain", "blocked", "both"
-RADIUS = 11 + DEPTH
-"""A gate spans ten edges (two of centring, four before its anchor, four after), who reads its values counts, and what
-makes these blocked or plain."""
 
 
 class Operand(NamedTuple):
@@ -143,15 +140,24 @@ class _Builder:
         return getattr(leaf.weight, "splat", None)
 
     def _layout(self, value: int) -> str:
-        if image_shape(self._graph, value) is None or value in self._graph.leaves or not self._layouts.block:
+        if image_shape(self._graph.type_of(value)) is None or value in self._graph.leaves or not self._layouts.block:
             return OWN
         if self._graph.nodes[producer_of(value)].sig.op.view and self._reads_blocks(value):
             return OWN
-        return BLOCKED if self._layouts.blocked(self._graph, value) else PLAIN
+        return BLOCKED if self._graph.blocked[value] else PLAIN
 
     def _reads_blocks(self, value: int) -> bool:
-        uses = (use for use in self._graph.uses[value] if producer_of(use) in self._position)
-        return any(self._layouts.reads_blocks(self._graph, use) for use in uses)
+        return any(map(self._in_blocks, (u for u in self._graph.uses[value] if producer_of(u) in self._position)))
+
+    def _in_blocks(self, use: int) -> bool:
+        """Whether a use takes its value in blocks; if not, it takes it plain."""
+        consumer = producer_of(use)
+        if consumer == SINK:
+            return False
+        sig = self._graph.nodes[consumer].sig
+        if sig.op.key in CONVOLUTIONS:
+            return self._layouts.reads_convolution(sig, output_index(use))
+        return self._graph.blocked[value_of(consumer)]
 
     def _wanted(self, node_id: int) -> list[Wanted]:
         found: list[Wanted] = []
@@ -162,8 +168,8 @@ class _Builder:
             if uses and not outside:
                 continue
             layout = PLAIN
-            if image_shape(self._graph, value) is not None and self._layouts.block and outside:
-                blocked = sum(self._layouts.reads_blocks(self._graph, use) for use in outside)
+            if image_shape(self._graph.type_of(value)) is not None and self._layouts.block and outside:
+                blocked = sum(map(self._in_blocks, outside))
                 layout = PLAIN if not blocked else BLOCKED if blocked == len(outside) else BOTH
             found.append(Wanted(self._position[node_id], output, layout))
         return found

@@ -10,7 +10,7 @@ from taso_gym.cost.base import SummedCost
 from taso_gym.cost.devices import DEFAULT_DEVICE, DEVICES
 from taso_gym.cost.dims import Dims
 from taso_gym.cost.layout import Layouts
-from taso_gym.cost.region import FUSED, RADIUS, Region, lone, region_of
+from taso_gym.cost.region import FUSED, Region, lone, region_of
 from taso_gym.cost.roofline import bound_ps
 from taso_gym.cost.view import Remembered
 from taso_gym.cost.work import Work
@@ -28,7 +28,7 @@ class RegionalCost(SummedCost):
     An opaque operator, which no rewrite brings or takes away, is costed by `opaque_time`.
     """
 
-    radius = RADIUS
+    contextual = True
 
     @property
     @abstractmethod
@@ -47,14 +47,14 @@ class RegionalCost(SummedCost):
         """Return the region that a node runs in."""
         return self._contexts(graph, node_id)
 
-    def affected(self, node_ids: Iterable[int]) -> set[int]:
-        """Return the operators whose regions, as found so far, depend on these or on who reads them."""
-        return self._contexts.affected(node_ids)
+    def affected(self, before: Graph, after: Graph, node_ids: Iterable[int]) -> set[int]:
+        """Return the operators whose regions may differ."""
+        return self._contexts.affected(before, after, node_ids)
 
     @cached_property
     def _contexts(self) -> Remembered[Region | str | None]:
         layouts = self.layouts
-        return Remembered(lambda view, node_id: region_of(view, node_id, layouts))
+        return Remembered(lambda view, node_id: region_of(view, node_id, layouts), layouts)
 
     def time(self, sig: Signature, context: Hashable, load: Work) -> tuple[int, int]:
         """Return the time of the region that a node anchors, and how many kernels it takes; nothing within one."""

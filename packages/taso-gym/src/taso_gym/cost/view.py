@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Generic, NamedTuple, TypeVar
 
+from taso_gym.cost.blocks import Blocks, BlocksByGraph
+from taso_gym.cost.layout import Layouts
 from taso_gym.graph import OUTPUT_BITS, Graph, Leaf, Node, output_index
 from taso_gym.tensor import ValueType
 
@@ -43,19 +45,34 @@ class _Uses(dict[int, tuple[int, ...]]):
         return found
 
 
+class _InBlocks(dict[int, bool]):
+    """The layouts that were asked for; the others are fetched."""
+
+    def __init__(self, source: Blocks) -> None:
+        super().__init__()
+        self._source = source
+
+    def __missing__(self, value: int) -> bool:
+        found = self[value] = self._source[value]
+        return found
+
+
 class View:
-    """A graph whose ``nodes`` and ``uses`` remember what was looked at.
+    """A graph whose ``nodes``, ``uses`` and ``blocked`` remember what was looked at.
 
     Attributes:
         nodes: id -> node; read with ``[]`` only.
         uses: value -> uses, the empty tuple where there are none; read with ``[]`` only.
+        blocked: value -> whether it is produced in blocks; read with ``[]`` only.
         leaves: value -> graph input or constant.
     """
 
-    def __init__(self, graph: Graph) -> None:
-        """Begin with nothing looked at."""
+    def __init__(self, blocks: Blocks) -> None:
+        """Begin with nothing looked at, in the graph of some layouts."""
+        graph = blocks.graph
         self.nodes: dict[int, Node] = _Nodes(graph.nodes)
         self.uses: dict[int, tuple[int, ...]] = _Uses(graph.uses)
+        self.blocked: dict[int, bool] = _InBlocks(blocks)
         self.leaves: Mapping[int, Leaf] = graph.leaves
 
     def type_of(self, value: int) -> ValueType:
@@ -65,23 +82,27 @@ class View:
 
     def seen(self) -> Seen:
         """Return what was looked at."""
-        return Seen(tuple(self.nodes.items()), tuple(self.uses.items()))
+        return Seen(tuple(self.nodes.items()), tuple(self.uses.items()), tuple(self.blocked.items()))
 
 
 class Seen(NamedTuple):
-    """Nodes by id and uses by value that something was found from."""
+    """Nodes by id, and uses and layouts by value, that something was found from."""
 
     nodes: tuple[tuple[int, Node], ...]
     uses: tuple[tuple[int, tuple[int, ...]], ...]
+    blocked: tuple[tuple[int, bool], ...]
 
-    def holds_in(self, graph: Graph) -> bool:
-        """Whether they are the same objects in a graph."""
-        nodes, uses = graph.nodes, graph.uses
+    def holds_in(self, blocks: Blocks) -> bool:
+        """Whether they are the same objects in a graph, and the same layouts."""
+        nodes, uses = blocks.graph.nodes, blocks.graph.uses
         for node_id, node in self.nodes:
             if nodes.get(node_id) is not node:
                 return False
-        for value, found in self.uses:  # noqa: SIM110  (a generator takes three times as long)
+        for value, found in self.uses:
             if uses.get(value, ()) is not found:
+                return False
+        for value, in_blocks in self.blocked:  # noqa: SIM110  (a generator takes three times as long)
+            if blocks[value] != in_blocks:
                 return False
         return True
 
@@ -89,28 +110,40 @@ class Seen(NamedTuple):
 class Remembered(Generic[T]):
     """A function of a graph's node that is computed again only where something that it looked at has changed."""
 
-    def __init__(self, function: Callable[[View, int], T]) -> None:
-        """Take the function; it looks at nothing but its view."""
-        self._function = function
+    def __init__(self, function: Callable[[View, int], T], layouts: Layouts) -> None:
+        """Take the function, which looks at nothing but its view, and the layouts of the machine."""
+        self._function, self._blocks = function, BlocksByGraph(layouts)
         self._found: dict[int, list[tuple[Seen, T]]] = {}
         self._looked: dict[int, set[int]] = {}
+        self._asked: dict[int, set[int]] = {}
 
     def __call__(self, graph: Graph, node_id: int) -> T:
         """Return the function's value at a node."""
-        kept = self._found.setdefault(node_id, [])
+        blocks, kept = self._blocks[graph], self._found.setdefault(node_id, [])
         for place, (seen, found) in enumerate(kept):
-            if seen.holds_in(graph):
+            if seen.holds_in(blocks):
                 if place:
                     kept.insert(0, kept.pop(place))
                 return found
-        view = View(graph)
+        view = View(blocks)
         found = self._function(view, node_id)
         for looked_at in (*view.nodes, *(value >> OUTPUT_BITS for value in view.uses)):
             self._looked.setdefault(looked_at, set()).add(node_id)
+        for value in view.blocked:
+            self._asked.setdefault(value, set()).add(node_id)
         kept.insert(0, (view.seen(), found))
         del kept[KEPT:]
         return found
 
-    def affected(self, node_ids: Iterable[int]) -> set[int]:
-        """Return the nodes at which the function has ever looked at one of these, or at who reads its outputs."""
-        return set[int]().union(*(self._looked.get(node_id, ()) for node_id in node_ids))
+    def affected(self, before: Graph, after: Graph, node_ids: Iterable[int]) -> set[int]:
+        """Return the nodes at which the function may differ between two graphs, but for nodes of one of them only.
+
+        Args:
+            before: a graph.
+            after: a graph that is the same but for some nodes.
+            node_ids: these, of both; those whose outputs have gained or lost a reader are among them.
+        """
+        node_ids = set(node_ids)
+        moved = self._blocks.moved(before, after, node_ids)
+        looked = (self._looked.get(node_id, ()) for node_id in node_ids if node_id in before.nodes)
+        return set[int]().union(*looked, *(self._asked.get(value, ()) for value in moved))

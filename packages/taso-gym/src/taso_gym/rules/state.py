@@ -135,7 +135,7 @@ class RewriteState:
             MatchError: the match isn't legal here.
         """
         site = self._site(match)
-        if self._model is None or not self._model.radius:
+        if self._model is None or not self._model.contextual:
             return self._local_change(site)
         rewriting = rewrite(self.graph, site)
         return self._change(site, rewriting, rewriting.finish())
@@ -215,10 +215,10 @@ class RewriteState:
 
     def _change(self, site: Site, rewriting: Rewriting, graph: Graph) -> Cost:
         model = self._model
-        if model is None or not model.radius:
+        if model is None or not model.contextual:
             return self._local_change(site)
-        changed = {*rewriting.touched, *rewriting.removed, *rewriting.rewired}
-        around = changed.union(rewriting.added, model.affected(changed)) - {SINK}
+        changed = {*rewriting.touched, *rewriting.removed, *rewriting.rewired, *rewriting.added}
+        around = changed.union(model.affected(self.graph, graph, changed)) - {SINK}
         return _sum(model, graph, around) - _sum(model, self.graph, around)
 
     def _local_change(self, site: Site) -> Cost:

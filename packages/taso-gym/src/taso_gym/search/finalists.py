@@ -168,7 +168,7 @@ class Contest:
 
     def _again(self, name: str, start: RewriteState, idle: float = AGAIN * IDLE) -> Finalist:
         self._say(f"searching again, {name}")
-        budget = Budget(min(AGAIN * self._seconds, self._left()), idle=idle * self._seconds)
+        budget = Budget(max(min(AGAIN * self._seconds, self._left()), 0.0), idle=idle * self._seconds)
         return Finalist(name, start, run(start, self._search, budget, self._seed, **self._options))
 
     def _say(self, doing: str) -> None:
