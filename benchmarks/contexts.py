@@ -10,6 +10,7 @@ the ones that `taso-gym calibrate` compares, of which only those are named that 
 from __future__ import annotations
 
 import argparse
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -23,16 +24,22 @@ from taso_gym.models import NETWORKS
 from taso_gym.rules.ruleset import RuleSet
 
 SHOWN = 3
+VALUES = re.compile(r"(const float\[[0-9, ]*\])=\[[^\]]*\]")
 
 
 def kernels(graph: Graph, model: OnnxRuntimeCost) -> tuple[Counter[str], Counter[str]]:
     """Return what is executed and what is predicted, by key."""
-    executed = Counter(node.key for node in model.executed_whole(graph))
+    executed = Counter(without_values(node.key) for node in model.executed_whole(graph))
     predicted: Counter[str] = Counter()
     for region, count in Counter(model.regions(graph)).items():
         for node in model.executed_alone(region):
-            predicted[node.key] += count
+            predicted[without_values(node.key)] += count
     return executed, predicted
+
+
+def without_values(key: str) -> str:
+    """Return a key without the values of small floating-point constants, which regions draw where they don't matter."""
+    return VALUES.sub(r"\1", key)
 
 
 def compare(name: str, graph: Graph, model: OnnxRuntimeCost, only_wrong: bool = False) -> bool:

@@ -236,10 +236,55 @@ def shuffled_channels(b: GraphBuilder) -> int:
 
 @graph
 def long_plain_sums(b: GraphBuilder) -> int:
-    """What makes the last sum plain is seven operators before it."""
+    """What makes the last sum plain is far before it."""
     x = b.add("Sin", conv(b, image(b, 16), 16))
-    for _ in range(3):
+    for _ in range(8):
         x = b.add("Relu", b.add("Add", x, conv(b, x, 16)))
+    return conv(b, x, 16)
+
+
+@graph
+def two_slices(b: GraphBuilder) -> int:
+    """Slices that make up the whole of a value are one Split."""
+    x = b.add("Sin", image(b, 16))
+    parts = [b.add("Slice", x, starts=(i,), ends=(i + 8,), axes=(1,), steps=(1,)) for i in (8, 0)]
+    return b.add("Concat", *(b.add("Sin", part) for part in parts), axis=1)
+
+
+@graph
+def sum_of_two_convolutions(b: GraphBuilder) -> int:
+    """A Sum of two is fused like an Add."""
+    x = b.add("Relu", conv(b, image(b, 16), 16))
+    return b.add("Relu", b.add("Sum", conv(b, x, 16), conv(b, x, 16, 3)))
+
+
+@graph
+def sum_of_a_normalised_and_a_grouped_convolution(b: GraphBuilder) -> int:
+    """Off blocks a convolution adds, not the first operand's normalisation."""
+    x = b.add("Sin", image(b, 16))
+    grouped = b.add("Conv", x, weight(b, "w", 16, 2, 3, 3), weight(b, "b", 16), pads=(1,) * 4, group=8)
+    return b.add("Relu", b.add("Add", norm(b, x), grouped))
+
+
+@graph
+def scaled_channels(b: GraphBuilder) -> int:
+    """On blocks a scale for each channel is a depthwise convolution, which adds and activates."""
+    x = b.add("MaxPool", image(b, 16), kernel_shape=(3, 3), pads=(1, 1, 1, 1))
+    scaled = b.add("Mul", weight(b, "scale", 16, 1, 1), x)
+    return conv(b, b.add("Relu", b.add("Add", scaled, x)), 16, 3)
+
+
+@graph
+def affine_operators_in_any_order(b: GraphBuilder) -> int:
+    x = conv(b, image(b, 16), 16)
+    x = norm(b, b.add("Add", x, weight(b, "shift", 16, 1, 1)))
+    x = b.add("Add", b.add("Mul", x, weight(b, "scale", 16, 1, 1)), weight(b, "again", 16, 1, 1))
+    return conv(b, b.add("Relu", x), 16)
+
+
+@graph
+def global_pool_of_a_plain_value(b: GraphBuilder) -> int:
+    x = b.add("GlobalAveragePool", b.add("Sin", image(b, 16)))
     return conv(b, x, 16)
 
 

@@ -12,8 +12,10 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from taso_gym.cost.gates import gate, gate_of, only_reader
+from taso_gym.cost.layout import AFFINE, scales_channels
 from taso_gym.cost.view import View
-from taso_gym.graph import Node, producer_of, value_of
+from taso_gym.graph import SINK, Node, output_index, producer_of, value_of
+from taso_gym.signature import Signature
 from taso_gym.tensor import TensorType
 
 ACTIVATIONS = frozenset({"Relu", "Sigmoid", "Tanh", "LeakyRelu", "Clip", "HardSigmoid", "HardSwish"})
@@ -28,21 +30,17 @@ class Step(NamedTuple):
     operand: str | None = None
 
 
-ADD = frozenset({"Add"})
+ADD, SUM = frozenset({"Add"}), frozenset({"Add", "Sum"})
 CONSTANT, SAME_SHAPE, SAME_MATRIX = "constant", "same shape", "same shape, two axes"
 CHAINS = {
-    "Conv": (
-        (Step(frozenset({"BatchNormalization"}), CONSTANT),),
-        (Step(frozenset({"Mul"}), CONSTANT),),
-        (Step(ADD, CONSTANT),),
-        (Step(ADD, SAME_SHAPE),),
-        (Step(ACTIVATIONS),),
-    ),
+    "Conv": (*[(Step(AFFINE, CONSTANT),)] * 4, (Step(SUM, SAME_SHAPE),), (Step(ACTIVATIONS),)),
     "MatMul": ((Step(SCALES, CONSTANT),), (Step(ADD, CONSTANT), Step(ADD, SAME_MATRIX)), (Step(ACTIVATIONS | GELUS),)),
     "Gemm": ((Step(ACTIVATIONS),),),
-    "BatchNormalization": ((Step(ADD, SAME_SHAPE),), (Step(ACTIVATIONS),)),
+    "BatchNormalization": ((Step(SUM, SAME_SHAPE),), (Step(ACTIVATIONS),)),
+    "Mul": ((Step(SUM, SAME_SHAPE),), (Step(ACTIVATIONS),)),
 }
-"""Anchor -> what follows it: alternatives in each place, all optional, every one the only reader of the one before."""
+"""Anchor -> what follows it: alternatives in each place, all optional, each the only reader of the one before. A Mul is
+one where it scales channels."""
 
 PREFIXES = {
     "Conv": (Step(frozenset({"Pad"})),),
@@ -55,8 +53,8 @@ PREFIXES = {
 }
 """Anchor -> operators that may stand before it, whose only reader it is."""
 
-ADDING = frozenset({"Conv", "BatchNormalization"})
-"""Anchors whose kernels add another image: a BatchNormalization on blocks runs as a depthwise convolution."""
+ADDING = frozenset({"Conv", "BatchNormalization", "Mul"})
+"""Anchors whose kernels add another image: the last two run as depthwise convolutions on blocks."""
 
 LONGEST = max(len(places) for places in CHAINS.values())
 FOLLOWERS = frozenset[str]().union(*(step.ops for places in CHAINS.values() for place in places for step in place))
@@ -68,6 +66,8 @@ def owner(graph: View, node_id: int) -> int:
 
     A node that several groups could take goes to: 1. the chain after an anchor; 2. a gate; 3. the anchor after it.
     """
+    if graph.nodes[node_id].sig.op.key == "Slice":
+        return _slices(graph, node_id)[0]
     anchor = _chain_of(graph, node_id)
     if anchor is None:
         anchor = gate_of(graph, node_id)
@@ -79,24 +79,41 @@ def owner(graph: View, node_id: int) -> int:
 
 def group(graph: View, anchor: int) -> tuple[int, ...]:
     """Return the nodes of an anchor's group, producers first."""
+    if graph.nodes[anchor].sig.op.key == "Slice":
+        return _slices(graph, anchor)
     before, after = gate(graph, anchor)
     if before or after:
         return (*before, anchor, *after)
     return (*_prefix(graph, anchor), anchor, *_chain(graph, anchor))
 
 
+def _slices(graph: View, node_id: int) -> tuple[int, ...]:
+    """Return all slices of the value that a node slices: together they may be a Split."""
+    value = graph.nodes[node_id].inputs[0]
+    if value is None or graph.nodes[node_id].sig.const:
+        return (node_id,)
+    found = {producer_of(use) for use in graph.uses[value] if output_index(use) == 0}
+    slices = {i: graph.nodes[i].sig for i in found if i != SINK and graph.nodes[i].sig.op.key == "Slice"}
+    return tuple(sorted(slices, key=lambda i: (slices[i].attrs, i)))
+
+
 def _chain(graph: View, anchor: int) -> tuple[int, ...]:
     """Return the nodes that follow an anchor."""
     found: list[int] = []
     value = value_of(anchor)
-    for place in CHAINS.get(graph.nodes[anchor].sig.op.key, ()):
+    for place in _places(graph.nodes[anchor].sig):
         reader = only_reader(graph, value)
         if reader is None:
             break
-        if any(_fits(graph, reader, s, value) and not _taken(graph, anchor, reader, value, s) for s in place):
+        if any(_fits(graph, reader, s, value) and not _taken(graph, anchor, reader, s) for s in place):
             found.append(reader)
             value = value_of(reader)
     return tuple(found)
+
+
+def _places(sig: Signature) -> tuple[tuple[Step, ...], ...]:
+    """Return what may follow an operator in its group."""
+    return CHAINS.get(sig.op.key, ()) if sig.op.key != "Mul" or scales_channels(sig) else ()
 
 
 def _chain_of(graph: View, node_id: int) -> int | None:
@@ -145,23 +162,38 @@ def _upstream(graph: View, node_id: int) -> Iterator[int]:
         front = found
 
 
-def _taken(graph: View, anchor: int, reader: int, value: int, step: Step) -> bool:
-    """Whether an addition of two anchors' values belongs to the other one: it goes to the first operand's."""
-    if step.operand in (None, CONSTANT) or graph.nodes[reader].inputs[0] == value:
+def _taken(graph: View, anchor: int, reader: int, step: Step) -> bool:
+    """Whether an addition of two anchors' values belongs to the other one.
+
+    On blocks it belongs to the first operand's, otherwise to a convolution that isn't on blocks itself, the one that
+    runs first.
+    """
+    if step.operand in (None, CONSTANT):
         return False
-    other, key = graph.nodes[reader].inputs[0], graph.nodes[anchor].sig.op.key
+    key = graph.nodes[anchor].sig.op.key
+    found = [_adding(graph, value, key) for value in graph.nodes[reader].inputs]
+    anchors = [node_id for node_id in found if node_id is not None]
+    if key in ADDING and not graph.blocked[value_of(reader)]:
+        plain = [i for i in anchors if graph.nodes[i].sig.op.key == "Conv" and not graph.blocked[value_of(i)]]
+        anchors = sorted(plain) or anchors
+    return bool(anchors) and anchors[0] != anchor
+
+
+def _adding(graph: View, value: int | None, key: str) -> int | None:
+    """Return the anchor, of an operator like ``key``, whose chain ends with a value that only an addition reads."""
+    found = None
     for _ in range(LONGEST):
-        if other is None or other in graph.leaves or only_reader(graph, other) is None:
-            return False
-        node = graph.nodes[producer_of(other)]
-        if node.sig.op.key == key or (key in ADDING and node.sig.op.key in ADDING):
-            return True
-        if node.sig.op.key not in ("BatchNormalization", "Mul", "Add"):
-            return False
-        if node.sig.op.key == "Add" and len(_variable_inputs(node)) > 1:  # the other anchor adds an image already
-            return False
-        other = node.inputs[0]
-    return False
+        if value is None or value in graph.leaves or only_reader(graph, value) is None:
+            break
+        node = graph.nodes[producer_of(value)]
+        if _places(node.sig) and (node.sig.op.key == key or {node.sig.op.key, key} <= ADDING):
+            found = producer_of(value)
+        if node.sig.op.key not in AFFINE:
+            break
+        if node.sig.op.key == "Add" and len(_variable_inputs(node)) > 1:  # this anchor adds an image already
+            break
+        value = node.inputs[0]
+    return found
 
 
 def _fits(graph: View, node_id: int, step: Step, value: int | None) -> bool:

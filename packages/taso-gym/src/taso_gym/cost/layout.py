@@ -15,25 +15,23 @@ from taso_gym.signature import Signature
 from taso_gym.tensor import Shape, TensorType, ValueType
 
 CONVOLUTIONS = frozenset({"Conv", "ms.FusedConv"})
-POOLS = frozenset({"MaxPool", "AveragePool", "GlobalAveragePool", "GlobalMaxPool"})
-FOLLOWING = frozenset(
-    {"Relu", "Sigmoid", "Tanh", "HardSigmoid", "HardSwish", "Gelu", "ms.QuickGelu", "BatchNormalization", "Identity"}
-)
+POOLS, GLOBAL_POOLS = frozenset({"MaxPool", "AveragePool"}), frozenset({"GlobalAveragePool", "GlobalMaxPool"})
+ACTIVATIONS = frozenset({"Relu", "Sigmoid", "Tanh", "HardSigmoid", "HardSwish", "Gelu", "ms.QuickGelu"})
+FOLLOWING = ACTIVATIONS | GLOBAL_POOLS | {"BatchNormalization", "Identity"}
 """Run on whatever layout their input has."""
 PAIRING = frozenset({"Add", "Mul", "Sum"})
 """Run on blocks where all operands are blocked and of one shape."""
-FOLDED = frozenset({"Add", "Mul", "Clip", "LeakyRelu"})
-"""Run on blocks only as part of the convolution before them (Add and Mul: by a constant)."""
+AFFINE = frozenset({"BatchNormalization", "Mul", "Add"})
+"""Fold into the convolution before them (Add and Mul: with a constant, see `_folded`)."""
+FOLDED = AFFINE | {"Clip", "LeakyRelu"}
+"""Run on blocks as part of the convolution before them."""
 CARRYING = FOLLOWING | PAIRING | FOLDED | {"Concat", "Resize"}
 """May hand the blocks of their inputs on."""
-FOLDED_INTO = CONVOLUTIONS | {"BatchNormalization", "Add"}
 SUM_INPUT = 3
 """Input of FusedConv that is added to its result."""
-
-
-REACH = 3
-"""How many operators before one are looked at for what decides about its layout (a convolution that is normalised,
-scaled and clipped); what is further away matters only by the layouts of the operands."""
+REACH = 5
+"""How many operators before one are looked at for a convolution that it becomes part of; what is further away matters
+only by the layouts of the operands."""
 
 
 class Layouts:
@@ -71,7 +69,9 @@ class Layouts:
         elif key == "Resize":
             if not self._upsamples(sig):
                 return False
-        elif key not in FOLLOWING and not (key in FOLDED and self._folds(graph, data)):
+        elif (
+            key not in FOLLOWING and not scales_channels(sig) and not (key in FOLDED and self._folds(graph, sig, data))
+        ):
             return False
         return data
 
@@ -85,22 +85,19 @@ class Layouts:
             return at == "asymmetric" and sig.attr("nearest_mode") == "floor"
         return mode == "linear" and at in ("asymmetric", "align_corners", "half_pixel")
 
-    def _folds(self, graph: Graph, data: list[int]) -> bool:
-        if not _read_once(graph, data):
-            return False
-        key = graph.nodes[producer_of(data[0])].sig.op.key
-        return key in FOLDED_INTO or (key == "Mul" and self._scales_convolution(graph, data[0]))
-
-    def _scales_convolution(self, graph: Graph, value: int) -> bool:
-        """Whether a value is a convolution's, normalised or not, times a constant: all that is one convolution."""
-        for key in ("Mul", "BatchNormalization"):
-            node = graph.nodes[producer_of(value)]
-            if node.sig.op.key == key:
-                data = _data_of(node)
-                if not _read_once(graph, data):
-                    return False
-                value = data[0]
-        return graph.nodes[producer_of(value)].sig.op.key in CONVOLUTIONS
+    def _folds(self, graph: Graph, sig: Signature, data: list[int]) -> bool:
+        """Whether an operator becomes part of a convolution, like all between the two; a Clip takes a Relu in."""
+        folded, reader = _folded(sig), sig.op.key
+        for _ in range(REACH):
+            if not folded or not _read_once(graph, data):
+                return False
+            node = graph.nodes[producer_of(data[0])]
+            key = node.sig.op.key
+            if key == "Conv":
+                return True
+            folded = (key in AFFINE and _folded(node.sig)) or (key == "Relu" and reader == "Clip")
+            data, reader = _data_of(node), key
+        return False
 
     def reads_convolution(self, sig: Signature, index: int) -> bool:
         """Whether a convolution takes an input in blocks."""
@@ -131,6 +128,28 @@ class Layouts:
 
     def _whole(self, shape: Shape) -> bool:
         return isinstance(shape[1], int) and shape[1] % self.block == 0
+
+
+def scales_channels(sig: Signature) -> bool:
+    """Whether it multiplies an image by a constant for each channel, which on blocks is a depthwise convolution."""
+    if sig.op.key != "Mul" or len(sig.outputs) != 1 or (shape := image_shape(sig.outputs[0])) is None:
+        return False
+    constants = [t for t in sig.inputs if isinstance(t, TensorType) and t.const]
+    return len(constants) == 1 and _for_channels(constants[0], shape)
+
+
+def _folded(sig: Signature) -> bool:
+    """Whether a convolution takes an operator in, by its constant: for each channel, or to multiply by, and second."""
+    if sig.op.key not in ("Add", "Mul"):
+        return sig.op.key in FOLDED
+    constant, shape = sig.inputs[1], image_shape(sig.outputs[0])
+    if not isinstance(constant, TensorType) or not constant.const or shape is None:
+        return False
+    return _for_channels(constant, shape) or (sig.op.key == "Mul" and constant.shape == ())
+
+
+def _for_channels(constant: TensorType, image: Shape) -> bool:
+    return image[1] != 1 and constant.shape in ((image[1], 1, 1), (1, image[1], 1, 1))
 
 
 def _data_of(node: Node) -> list[int]:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
 
 from taso_gym.cost.dims import Dims, size_bytes, sizes_of
+from taso_gym.cost.layout import GLOBAL_POOLS
 from taso_gym.cost.region import BLOCKED, PLAIN, Operand, Part, Region, Wanted
 from taso_gym.cost.regional import bind_signature
 from taso_gym.errors import CostError
@@ -140,7 +141,7 @@ class SmallModel:
             return self._input(name, t._replace(shape=(min(rows, MOST_ROWS), *rest)), divisor, positive)
         if operand.place not in self._names:
             layout = region.inputs[operand.place]
-            alone = len(region.nodes) == 1 or t.dtype not in FLOATS
+            alone = (len(region.nodes) == 1 and sig.op.name not in GLOBAL_POOLS) or t.dtype not in FLOATS
             if layout == BLOCKED:
                 self._names[operand.place] = self._enter_blocked(operand.place, t, positive)
             else:
@@ -160,7 +161,7 @@ class SmallModel:
         return name
 
     def _enter(self, place: int, t: TensorType, positive: bool) -> str:
-        """Return a value that an operator makes: some fusions look for one before them."""
+        """Return a value that an operator makes: some fusions, and the layout of global pools, look for one before."""
         name = f"{STAND_IN}-before-{place}"
         operator = "Abs" if positive else "Neg"
         self._nodes.append(helper.make_node(operator, [self._input(f"{name}-input", t)], [name], f"{name}-operator"))

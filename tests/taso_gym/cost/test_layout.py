@@ -1,0 +1,73 @@
+"""What follows a convolution is on blocks where onnxruntime keeps it so."""
+
+from itertools import chain, product
+
+import pytest
+from cost_graphs import weight
+
+from taso_gym.builder import GraphBuilder
+from taso_gym.cost.blocks import Blocks
+from taso_gym.cost.layout import Layouts
+from taso_gym.cost.onnxruntime import OnnxRuntimeCost
+from taso_gym.cost.sessions import Runtime
+from taso_gym.onnx_io import to_model
+from taso_gym.tensor import TensorType
+from taso_gym.weights import literal
+
+pytest.importorskip("onnxruntime")
+AFTER = ("normal", "channels", "channels first", "scalar", "scalar first", "add", "add first", "clip", "leaky", "relu")
+
+
+def conv(b: GraphBuilder, x: int, name: str) -> int:
+    """Add a convolution."""
+    return b.add("Conv", x, weight(b, name, 16, 16, 1, 1))
+
+
+def follow(b: GraphBuilder, x: int, what: str, place: int) -> int:
+    """Add an operator on an image, often with a constant."""
+    channels, number = weight(b, f"c{place}", 16, 1, 1), b.weight(f"n{place}", *literal(2.0 + place, "float"))
+    match what:
+        case "normal":
+            return b.add("BatchNormalization", x, *(weight(b, f"{part}{place}", 16) for part in "smbv"))
+        case "channels":
+            return b.add("Mul", x, channels)
+        case "channels first":
+            return b.add("Mul", channels, x)
+        case "scalar":
+            return b.add("Mul", x, number)
+        case "scalar first":
+            return b.add("Mul", number, x)
+        case "add":
+            return b.add("Add", x, channels)
+        case "add first":
+            return b.add("Add", channels, x)
+        case "clip":
+            return b.add("Clip", x, min=0.0, max=6.0)
+        case "leaky":
+            return b.add("LeakyRelu", x, alpha=0.1)
+        case _:
+            return b.add("Relu", x)
+
+
+@pytest.fixture(scope="module")
+def layouts() -> Layouts:
+    """Those of this machine."""
+    found = OnnxRuntimeCost().layouts
+    if not found.block:
+        pytest.skip("onnxruntime keeps nothing in blocks on this CPU")
+    return found
+
+
+@pytest.mark.parametrize("first", AFTER)
+@pytest.mark.parametrize("source", ["Conv", "MaxPool"])
+def test_two_operators_after_one_that_makes_blocks(first: str, source: str, layouts: Layouts) -> None:
+    for names in chain([(first,)], product([first], AFTER)):
+        b = GraphBuilder({"": 20})
+        x = b.input("x", TensorType("float", (1, 16, 8, 8)))
+        x = conv(b, x, "w") if source == "Conv" else b.add(source, x, kernel_shape=(1, 1))
+        values = [x := follow(b, x, what, place) for place, what in enumerate(names)]
+        b.output("y", conv(b, x, "last"))
+        graph = b.build()
+        blocks, executed = Blocks(graph, layouts), Runtime("cpu", 1).optimised(to_model(graph).SerializeToString())
+        reorders = sum(node.op_type == "ReorderInput" for node in executed.graph.node)
+        assert all(blocks[value] for value in values) == (reorders == 1), names
