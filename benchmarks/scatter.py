@@ -3,9 +3,9 @@
     python benchmarks/scatter.py [FILE.onnx or built-in network] [--kernels 16] [--times 21] [--seconds 10]
 
 The largest kernels that onnxruntime executes of a model, each so many times in turns, in the cache and out of it:
-median, standard deviation of the logarithm of one measurement, and the same of medians of seven of them, which
-`taso_gym.cost.node_times` takes. Then the largest alone, again and again for so many seconds: how much the means of
-windows of 5 ms to 2 s scatter. What disturbs a kernel for less than a window is averaged out in it.
+median, standard deviation of the logarithm of one measurement, of medians of seven of them, and of the least of seven,
+which `taso_gym.cost.node_times` takes. Then the largest alone, again and again for so many seconds: how much the means
+of windows of 5 ms to 2 s scatter. What disturbs a kernel for less than a window is averaged out in it.
 """
 
 from __future__ import annotations
@@ -66,13 +66,16 @@ def main() -> None:
     each = {node.key: node for node in OnnxRuntimeCost(start=graph).executed_whole(graph)}.values()
     nodes = sorted(each, key=lambda node: -runtime.time(node.model, node.feeds))[: options.kernels]
     times = times_in_turns(runtime, nodes, options.times)
-    table = Table("kernel", "µs", "once, %", "median of 7, %", "µs, out of the cache", "once, %", "median of 7, %")
+    found = ("once, %", f"median of {TURNS}, %", f"least of {TURNS}, %")
+    table = Table("kernel", "µs", *found, "µs, out of the cache", *found)
     parts = times[: options.times // TURNS * TURNS].reshape(-1, TURNS, len(nodes), 2)
-    once, seven = (100 * np.log(np.maximum(t, 1e-3)).std(0) for t in (times, np.median(parts, 1)))
-    for place, node in enumerate(nodes):
-        pairs = zip(np.median(times, 0)[place], once[place], seven[place], strict=True)
-        table.add_row(node.key[:60], *(text for a, b, c in pairs for text in (f"{a:.1f}", f"{b:.1f}", f"{c:.1f}")))
-    console = Console(width=160)
+    each = (100 * np.log(np.maximum(t, 1e-3)).std(0) for t in (times, np.median(parts, 1), parts.min(1)))
+    columns = np.stack([np.median(times, 0), *each], -1)
+    for node, row in zip(nodes, columns, strict=True):
+        table.add_row(node.key[:60], *(f"{value:.1f}" for value in row.reshape(-1)))
+    table.add_section()
+    table.add_row("median of all", *(f"{value:.1f}" for value in np.median(columns, 0).reshape(-1)))
+    console = Console(width=180)
     console.print(table)
     found = scatter_of_windows(runtime, nodes[0], options.seconds)
     console.print("means over windows of the first: " + ", ".join(f"{ms} ms {p:.1f} %" for ms, p in found.items()))

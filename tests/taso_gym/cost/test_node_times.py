@@ -1,4 +1,4 @@
-"""Times of single nodes: in turns each is measured as often, the median counts, and it is kept."""
+"""Times of single nodes: in turns each is measured as often, the least counts, and it is kept."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from cost_graphs import mlp
 
 from taso_gym.cost import node_times
 from taso_gym.cost.executed import Executed
-from taso_gym.cost.node_times import COLD, TURNS, NodeTimes, Turn
+from taso_gym.cost.node_times import COLD, TURNS, NodeTimes, Turn, operands_of
 from taso_gym.cost.onnxruntime import OnnxRuntimeCost
 from taso_gym.cost.sessions import Runtime
 from taso_gym.errors import CostError
@@ -38,8 +38,8 @@ def node(name: str) -> Executed:
     return Executed(name, name.encode(), {}, name)
 
 
-def test_each_has_its_turn_and_the_median_counts(tmp_path: Path) -> None:
-    runtime = Scripted(a=[50, 100, 3, 1, 2, 100, 2, 1], b=[60, *range(7)])
+def test_each_has_its_turn_and_the_least_counts(tmp_path: Path) -> None:
+    runtime = Scripted(a=[50, 100, 3, 2, 4, 100, 2, 5], b=[60, *range(9, 2, -1)])
     first = NodeTimes(runtime, tmp_path / "c")
     turns = [Turn(first.measure(node(name), cold=False), node(name)) for name in "ab"]
     seen: list[tuple[int, int]] = []
@@ -48,6 +48,17 @@ def test_each_has_its_turn_and_the_median_counts(tmp_path: Path) -> None:
     assert seen == [(i, 2 * TURNS) for i in range(1, 2 * TURNS + 1)]
     assert [again.of(name, 0.0) for name in "ab"] == [2, 3]
     assert [first.of(name, 0.0) for name in "ab"] == [50, 60]  # what was computed with them stays true
+
+
+def test_a_copy_is_taken_off_at_its_least(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A slow copy beside a fast kernel would else leave too little of it."""
+    runtime, copies = Scripted(a=[50, *range(40, 40 + TURNS)]), iter([20, 90, *[10] * TURNS])
+    monkeypatch.setattr(runtime, "time_of_copy", lambda *_: next(copies))
+    adding = node("a")._replace(feeds={"y": None}, added_to="y")
+    first = NodeTimes(runtime, tmp_path / "c")
+    key = first.measure(adding, cold=False)
+    assert first.of(key, 0.0) == 30
+    assert first.in_turns([Turn(key, adding)], math.inf).of(key, 0.0) == 30
 
 
 def test_what_was_measured_in_turns_counts_from_then_on(tmp_path: Path) -> None:
@@ -63,15 +74,41 @@ def test_what_was_measured_in_turns_counts_from_then_on(tmp_path: Path) -> None:
     assert third.of(key, 0.0) == 7
 
 
-def test_nodes_are_measured_in_the_cache_and_out_of_it(tmp_path: Path) -> None:
+def test_nodes_are_measured_in_the_cache_and_out_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     runtime = Scripted(a=[10, *[12] * TURNS], a_cold=[20, *[32] * TURNS])
     first = NodeTimes(runtime, tmp_path / "c")
     key = first.measure(node("a"), cold=True)
-    assert (key, first.of(key, 0.0), first.of(key, 0.5), first.of(key, 1.0)) == (f"{COLD}a", 10, 15, 20)
+    assert (key, first.of(key, 1.0)) == (f"{COLD}a", 10)  # which reads nothing large
+    monkeypatch.setattr(node_times, "LARGE", 0)
+    assert [first.of(key, share) for share in (0.0, 0.5, 1.0)] == [10, 15, 20]
     assert first.unsettled([key]) == {key, "a"}
     again = first.in_turns([Turn(part, node("a")) for part in sorted(first.unsettled([key]))], math.inf)
     assert [again.of(key, share) for share in (0.0, 0.5, 1.0)] == [12, 22, 32]
     assert first.measure(node("a"), cold=False) == "a"
+
+
+def test_weights_are_out_of_the_cache_and_of_large_values_a_share(tmp_path: Path) -> None:
+    runtime = Scripted(M=[10, 10], M_cold=[20, 20])
+    times = NodeTimes(runtime, tmp_path / "c")
+    for rows, expected in ((4, (16, 16, 16)), (1 << 18, (10, 15, 20))):
+        product = node(f"MatMul-13[](float[{rows}], const float[6])")
+        key = times.measure(product, cold=True)
+        assert tuple(times.of(key, share) for share in (0.0, 0.5, 1.0)) == expected
+
+
+@pytest.mark.parametrize(
+    ("key", "part", "largest"),
+    [
+        ("Relu-14[](float[1, 8])", 0.0, 8),
+        ("Relu-14[](float[8, 32768])", 0.0, 1 << 18),
+        ("Conv-11[pads=[1, 1]](float[1, 4, 2, 2], const float[4, 4, 1, 1], const float[4])", 20 / 36, 16),
+        ("Add-14[](float[4], const float[]=[2.0])", 1 / 5, 4),
+        ("Gather-13[axis=0](const float[262144, 2], int64[1, 20])", 524288 / 524308, 20),
+        ("RandomNormal-1[shape=[2]]()", 0.0, 0),
+    ],
+)
+def test_what_of_the_operands_is_constant_and_how_large_others_are(key: str, part: float, largest: int) -> None:
+    assert operands_of(key) == operands_of(COLD + key) == (pytest.approx(part), largest)
 
 
 def test_what_had_few_turns_when_the_time_is_over_stays_as_it_is(

@@ -14,6 +14,7 @@ from priced_costs import Priced
 
 from taso_gym import optimize
 from taso_gym.builder import GraphBuilder
+from taso_gym.cost import node_times
 from taso_gym.cost.measurement import THREAD_CPU, Measurement
 from taso_gym.cost.onnxruntime import OnnxRuntimeCost
 from taso_gym.graph import Graph
@@ -50,6 +51,7 @@ def layers(rows: int = 1) -> Graph:
 def first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Finalist:
     """The result of a search whose costs depend on what is in the cache."""
     monkeypatch.setattr("taso_gym.cost.onnxruntime.cache_bytes", lambda: 1)
+    monkeypatch.setattr(node_times, "LARGE", 1)
     monkeypatch.setattr(finalists, "HOPELESS", 3.0)
     graph = layers()
     start = RewriteState(graph, RuleSet(parse_rules(RULES)), OnnxRuntimeCost(cache=tmp_path / "c", start=graph))

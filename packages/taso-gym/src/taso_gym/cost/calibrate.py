@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from taso_gym.cost.measure import measure
+from taso_gym.cost.measurement import Measurement
 from taso_gym.cost_model import CostModel
 from taso_gym.errors import OptionError
 from taso_gym.graph import Graph
@@ -26,7 +27,7 @@ class Calibration:
     Attributes:
         predicted_ms: (V + 1,) by the cost model; the start comes first.
         measured_ms: (V + 1,) end to end; each variant's is its ratio to the start, measured side by side, times the
-            start's.
+            start's. As of kernels, what counts of a session is its least time: that of a fast phase of the machine.
         halves: (2, V + 1) the same from every other session, and from those between.
     """
 
@@ -115,15 +116,19 @@ def calibrate(
     for first in range(0, len(variants), BATCH):
         named = {f"variant {first + i}": graph for i, graph in enumerate(variants[first : first + BATCH])}
         found = measure({START: start, **named}, threads=threads, dims=dims, **options)
-        times.append(found.time_ms(START))
-        ratios += [1 / found.speedup(name).ratio for name in named]
-        for half, part in zip(halves, found.split(), strict=True):
-            half += [1 / part.speedup(name).ratio for name in named]
+        times.append(_least_ms(found, START))
+        for ratio, part in zip((ratios, *halves), (found, *found.split()), strict=True):
+            ratio += [_least_ms(part, name) / _least_ms(part, START) for name in named]
         if progress:
             progress(min(first + BATCH, len(variants)), len(variants))
     base = float(np.median(times))
     measured = base * np.array([1.0, *ratios])
     return Calibration(np.array(predicted), measured, base * np.array([[1.0, *half] for half in halves]))
+
+
+def _least_ms(found: Measurement, name: str) -> float:
+    """Return the geometric mean over sessions of the least time of a model."""
+    return float(np.exp(np.log(found.rounds[name].min(1)).mean()))
 
 
 def rank_correlation(a: NDArray[np.float64], b: NDArray[np.float64]) -> float:

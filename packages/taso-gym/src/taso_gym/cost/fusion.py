@@ -188,11 +188,10 @@ def _adding(graph: View, value: int | None, key: str) -> int | None:
         node = graph.nodes[producer_of(value)]
         if _places(node.sig) and (node.sig.op.key == key or {node.sig.op.key, key} <= ADDING):
             found = producer_of(value)
-        if node.sig.op.key not in AFFINE:
+        images = _variable_inputs(node)
+        if node.sig.op.key not in AFFINE or len(images) != 1:  # that before an Add of two adds an image already
             break
-        if node.sig.op.key == "Add" and len(_variable_inputs(node)) > 1:  # this anchor adds an image already
-            break
-        value = node.inputs[0]
+        value = images[0]
     return found
 
 

@@ -58,10 +58,9 @@ class Layouts:
         key, sig = node.sig.op.key, node.sig
         data = _data_of(node)
         if key == "Concat":
-            whole = [
-                found is not None and self._whole(found) for found in (image_shape(graph.type_of(v)) for v in data)
-            ]
-            if sig.attr("axis") != 1 or len(data) != len(sig.inputs) or not all(whole):
+            shapes = [image_shape(graph.type_of(v)) for v in data]
+            whole = all(found is not None and self._whole(found) for found in shapes)
+            if sig.attr("axis") != 1 or len(data) != len(sig.inputs) or not whole:
                 return False
         elif key in PAIRING and len(data) == len(sig.inputs):
             if any(image_shape(graph.type_of(v)) != shape for v in data):
@@ -69,9 +68,7 @@ class Layouts:
         elif key == "Resize":
             if not self._upsamples(sig):
                 return False
-        elif (
-            key not in FOLLOWING and not scales_channels(sig) and not (key in FOLDED and self._folds(graph, sig, data))
-        ):
+        elif not (key in FOLLOWING or scales_channels(sig) or self._folds(graph, sig, data)):
             return False
         return data
 
@@ -99,7 +96,7 @@ class Layouts:
             data, reader = _data_of(node), key
         return False
 
-    def reads_convolution(self, sig: Signature, index: int) -> bool:
+    def convolution_reads(self, sig: Signature, index: int) -> bool:
         """Whether a convolution takes an input in blocks."""
         if index == 0:
             return self.takes_convolution(sig) and not self._few_channels(sig)

@@ -1,31 +1,37 @@
 """Times of single nodes that onnxruntime executes: measured once, kept on disk, and measured again in turns.
 
 One node after the other, each at another moment, is what a search can afford; such times scatter by 4 to 30 % on a
-shared machine, whose slow phases last from 20 ms to seconds. In turns, a little of each and that several times, they
-scatter less, and what is left is nearly the same factor for all of them.
+shared machine, whose slow phases last from tens of milliseconds to seconds. In turns, a little of each and that several
+times, most are also measured in a fast phase, and the least of those times scatters by less than 1 % in the cache and
+some 2 % out of it; medians would by 5 and 8 % (`benchmarks/scatter.py`).
 """
 
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Callable, Iterable, Sequence
 from copy import copy
+from functools import cache
 from itertools import chain, repeat
+from math import prod
 from pathlib import Path
-from statistics import median
 from typing import Any, NamedTuple, Self
 
 from taso_gym.cost.cache import Cache
+from taso_gym.cost.eviction import LARGE
 from taso_gym.cost.executed import Executed
 from taso_gym.cost.sessions import Runtime
 from taso_gym.errors import CostError
 
-METHOD = 8
+METHOD = 9
 """How costs are measured; what an earlier version of the package put into a cache isn't taken for the same."""
 COLD = "out of cache "
 """Begins the key of a node that is measured with its memory out of the cache, as well as in it."""
 TURNS = 7
+OPERAND = re.compile(r"(const )?[a-z]\w*\[([0-9, ]*)\]")
+"""An operand in the key of a node: its type and shape, and whether it is constant."""
 
 
 class Turn(NamedTuple):
@@ -42,9 +48,9 @@ class NodeTimes:
         path: file of the cache.
     """
 
-    def __init__(self, runtime: Runtime, cache: str | Path | None) -> None:
+    def __init__(self, runtime: Runtime, path: str | Path | None) -> None:
         """Begin with what a cache has; None for the user's."""
-        self._runtime, self._cache = runtime, Cache(cache)
+        self._runtime, self._cache = runtime, Cache(path)
         self._times: dict[str, int] = {}
         self.path = self._cache.path
 
@@ -52,11 +58,15 @@ class NodeTimes:
         """Return the picoseconds of a node that was measured or loaded.
 
         Args:
-            key: of the node.
-            outside: where it begins with `COLD`, how far from its time in the cache to its time out of it, 0 to 1.
+            key: of the node. Where it begins with `COLD` the weights that it reads are out of the cache.
+            outside: so much of all else that it reads and writes, too, if that is large (`eviction.LARGE`); 0 to 1.
         """
         inside = self._times[key.removeprefix(COLD)]
-        return inside + round(outside * (self._times[key] - inside))
+        if not key.startswith(COLD):
+            return inside
+        weights, largest = operands_of(key)
+        share = weights + (outside * (1 - weights) if largest >= LARGE else 0.0)
+        return inside + round(share * (self._times[key] - inside))
 
     def load(self, keys: Iterable[str]) -> None:
         """Have the times of nodes that the cache knows.
@@ -74,7 +84,9 @@ class NodeTimes:
         """Return the key of a node, whose time is known then; ``cold``: measured out of the cache, too."""
         key = f"{COLD}{node.key}" if cold else node.key
         for part in _parts_of([key]) - self._times.keys():
-            known = self._known(part) or self.remember(f"node {part}", {"ps": self._measure(Turn(part, node))})
+            known = self._known(part) or self.remember(
+                f"node {part}", {"ps": _least([self._measure(Turn(part, node))])}
+            )
             self._times[part] = known["ps"]
         return key
 
@@ -85,14 +97,14 @@ class NodeTimes:
     def in_turns(
         self, turns: Sequence[Turn], seconds: float, progress: Callable[[int, int], None] | None = None
     ) -> Self:
-        """Return the same times, but medians of `TURNS` times for these; the cache has them, too.
+        """Return the same times, but the least of `TURNS` times for these; the cache has them, too.
 
         Args:
             turns: the most important first: when the time is over, the last ones stay as they are.
             seconds: no turn begins after so many.
             progress: called with (turns done, turns in all).
         """
-        other, found = copy(self), dict[str, list[int]]()
+        other, found = copy(self), dict[str, list[tuple[int, int]]]()
         ends, in_all = time.monotonic() + seconds, TURNS * len(turns)
         for done, turn in enumerate(chain.from_iterable(repeat(turns, TURNS)), 1):
             if time.monotonic() >= ends:
@@ -102,7 +114,7 @@ class NodeTimes:
                 progress(done, in_all)
         for key, times in found.items():
             if len(times) > TURNS // 2:
-                self.remember(_settled(key), {"ps": int(median(times))})
+                self.remember(_settled(key), {"ps": _least(times)})
         kept = {key: self.recall(_settled(key)) for key in self._times}
         other._times = {key: settled["ps"] if settled else self._times[key] for key, settled in kept.items()}
         return other
@@ -134,15 +146,29 @@ class NodeTimes:
     def _known(self, key: str) -> dict[str, Any] | None:
         return self.recall(_settled(key)) or self.recall(f"node {key}")
 
-    def _measure(self, turn: Turn) -> int:
+    def _measure(self, turn: Turn) -> tuple[int, int]:
+        """Return the time of a node, and what of it is the copy of what it adds to in place within a network."""
         node, cold = turn.node, turn.key.startswith(COLD)
         time_ps = self._runtime.time(node.model, node.feeds, cold)
-        if not node.added_to:
-            return time_ps
-        return max(time_ps - self._runtime.time_of_copy(node.feeds[node.added_to], cold), 0)
+        return time_ps, self._runtime.time_of_copy(node.feeds[node.added_to], cold) if node.added_to else 0
 
     def _key(self, name: str) -> str:
         return f"{self._runtime.key}|method {METHOD}|{name}"
+
+
+@cache
+def operands_of(key: str) -> tuple[float, int]:
+    """Return which part of the elements that a node reads are constants, and how many its largest other operand has."""
+    elements: dict[bool, list[int]] = {True: [0], False: [0]}
+    for const, shape in OPERAND.findall(key[key.rfind("](") + 1 :]):
+        elements[bool(const)].append(prod(map(int, shape.split(",") if shape else ())))
+    constant, other = sum(elements[True]), sum(elements[False])
+    return constant / (constant + other or 1), max(elements[False])
+
+
+def _least(times: Iterable[tuple[int, int]]) -> int:
+    whole, copies = zip(*times, strict=True)
+    return max(min(whole) - min(copies), 0)
 
 
 def _settled(key: str) -> str:

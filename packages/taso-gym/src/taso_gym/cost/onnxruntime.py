@@ -43,10 +43,10 @@ FAILED_PS = NEVER_PS
 KEPT = 1 / 8
 """Part of the cache that keeps what a model needs from one run to the next, whatever else the host does."""
 OUTSIDE = 0.5
-"""Share of what a model reads that is out of the cache, where it needs as much as that holds; in proportion for less.
+"""Share of large values that operators read and write, besides weights, that is out of the cache where the weights are.
 
-The best for GoogLeNet, which needs all of it, is 0.5; 0.4 for 88 % (MobileOne), 0.15 for 28 and 35 % (ShuffleNet,
-SqueezeNet).
+Of eight shares it has the least error of calibration over MobileNetV2, SqueezeNet1.1, MobileOne, ShuffleNet, HRNet,
+ResNet18, GoogLeNet and Inception-v2, which need from a quarter of the cache to twice of it.
 """
 
 
@@ -64,7 +64,7 @@ class OnnxRuntimeCost(RegionalCost):
         cache: str | Path | None = None,
         progress: Callable[[str], None] | None = None,
         start: Graph | None = None,
-        outside: float | None = None,
+        outside: float = OUTSIDE,
     ) -> None:
         """Make the model of a provider on this machine.
 
@@ -76,7 +76,7 @@ class OnnxRuntimeCost(RegionalCost):
             progress: called with a description of each region before it is measured.
             start: graph that a search begins with: kernels are those of its opset, and where it needs more memory than
                 the cache of the CPU keeps, operators are measured with what they read in the cache and out of it.
-            outside: how far a cost is from the first to the second, from 0 to 1; None for what `OUTSIDE` says.
+            outside: share of large values out of the cache, from 0 to 1; weights are, and small values aren't.
 
         Raises:
             MissingPackageError: onnxruntime isn't installed.
@@ -89,9 +89,8 @@ class OnnxRuntimeCost(RegionalCost):
         self._node_times, self._progress = NodeTimes(self._runtime, cache), progress
         self._opset = start.info.opsets.get("", OPSET) if start else OPSET
         cache_size = cache_bytes() if self._provider == "cpu" else 0
-        needed = min(self.peak_bytes(start) / cache_size, 1.0) if start and cache_size else 0.0
-        self._cold = needed > KEPT
-        self.outside = OUTSIDE * needed if outside is None else outside
+        self._cold = start is not None and 0 < KEPT * cache_size < self.peak_bytes(start)
+        self.outside = outside
 
     @property
     def key(self) -> str:

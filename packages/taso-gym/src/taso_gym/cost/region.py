@@ -156,7 +156,7 @@ class _Builder:
             return False
         sig = self._graph.nodes[consumer].sig
         if sig.op.key in CONVOLUTIONS:
-            return self._layouts.reads_convolution(sig, output_index(use))
+            return self._layouts.convolution_reads(sig, output_index(use))
         return self._graph.blocked[value_of(consumer)]
 
     def _wanted(self, node_id: int) -> list[Wanted]:
