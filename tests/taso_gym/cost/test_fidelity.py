@@ -289,6 +289,50 @@ def global_pool_of_a_plain_value(b: GraphBuilder) -> int:
 
 
 @graph
+def global_pool_of_an_odd_number_of_channels(b: GraphBuilder) -> int:
+    x = b.add("GlobalAveragePool", b.add("Relu", conv(b, image(b, 16), 24)))
+    return b.add("Sin", b.add("Flatten", x))
+
+
+@graph
+def activation_of_few_channels(b: GraphBuilder) -> int:
+    """Less than a block is made and activated in blocks, but a convolution doesn't read it so."""
+    x = conv(b, image(b, 16), 6)
+    return conv(b, b.add("Mul", x, b.add("Sigmoid", x)), 16)
+
+
+@graph
+def hard_swish_written_out(b: GraphBuilder) -> int:
+    """A convolution takes in both operators."""
+    x = norm(b, conv(b, image(b, 16), 16, 3))
+    return conv(b, b.add("Mul", b.add("HardSigmoid", x, alpha=1 / 6, beta=0.5), x), 16)
+
+
+@graph
+def gelu_on_blocks(b: GraphBuilder) -> int:
+    x = b.add("Gelu", conv(b, image(b, 16), 16), domain="com.microsoft")
+    return conv(b, b.add("Add", norm(b, x), x), 16)
+
+
+@graph
+def fused_sums(b: GraphBuilder) -> int:
+    """A file's FusedConv runs on blocks where what it adds is in blocks."""
+    x = conv(b, image(b, 16), 16)
+    for place, added in enumerate((b.add("Relu", x), b.add("Sin", x))):
+        weights = weight(b, f"fused{place}", 16, 16, 1, 1), weight(b, f"bias{place}", 16)
+        x = b.add("FusedConv", x, *weights, added, domain="com.microsoft", activation="Relu")
+        x = b.add("Add", x, conv(b, x, 16))
+    return x
+
+
+@graph
+def transposed_for_a_product_and_others(b: GraphBuilder) -> int:
+    """A product takes a Transpose in that others read, too."""
+    x = b.add("Transpose", b.add("Sin", tokens(b)), perm=(0, 2, 1))
+    return b.add("Add", linear(b, x, 16, bias=False), x)
+
+
+@graph
 def skip_connections(b: GraphBuilder) -> int:
     x = tokens(b)
     total = b.add("Add", linear(b, x), x)

@@ -24,6 +24,11 @@ VIEWS = frozenset({"Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity"})
 """Operators that share their input's memory in a session, though not when they run by themselves."""
 FUSED_SUM, ADDED_TO = frozenset({"Conv", "FusedConv"}), 3
 """Convolutions into which onnxruntime fuses an Add, and the place of the input that they add to."""
+WRITTEN_OUT = {
+    "FusedMatMul": {"alpha": "1.0"} | dict.fromkeys(("transA", "transB", "transBatchA", "transBatchB"), "0"),
+    "MultiHeadAttention": {"unidirectional": "0"},
+}
+"""Defaults that onnxruntime's own operators have in some optimised models, while others leave them out."""
 BLOCKS = (4, 8, 16, 32, 64)
 
 
@@ -151,11 +156,12 @@ def _definition(domain: str, name: str, opset: int) -> tuple[str, dict[str, str]
     """
     standard, version = (name.removeprefix("Fused"), OPSET) if domain else (name, opset)
     if (domain and standard == name) or not defs.has(standard, version):
-        return "", {}
+        return "", WRITTEN_OUT.get(name, {})
     schema = defs.get_schema(standard, version)
     values = {n: a.default_value for n, a in schema.attributes.items()}
     since = "" if domain else f"-{schema.since_version}"
-    return since, {n: _attribute(v) for n, v in values.items() if v.type}
+    given = {n: _attribute(v) for n, v in values.items() if v.type}
+    return since, given | WRITTEN_OUT.get(name, {}) if domain else given
 
 
 def _describe(weight: TensorProto) -> str:

@@ -51,12 +51,13 @@ PREFIXES = {
     "RMSNormalization": (Step(ADD, SAME_SHAPE), Step(ADD, CONSTANT)),
     "Gelu": (Step(ADD, CONSTANT),),
 }
-"""Anchor -> operators that may stand before it, whose only reader it is."""
+"""Anchor -> operators that may stand before it, whose only reader it is (see `_led_to`)."""
 
 ADDING = frozenset({"Conv", "BatchNormalization", "Mul"})
 """Anchors whose kernels add another image: the last two run as depthwise convolutions on blocks."""
 
-LONGEST = max(len(places) for places in CHAINS.values())
+LONGEST = max(len(places) for places in CHAINS.values()) + 1
+"""Edges from an anchor to the end of its chain: a HardSwish that is written out may be one more."""
 FOLLOWERS = frozenset[str]().union(*(step.ops for places in CHAINS.values() for place in places for step in place))
 LEADERS = frozenset[str]().union(*(step.ops for steps in PREFIXES.values() for step in steps))
 
@@ -72,7 +73,7 @@ def owner(graph: View, node_id: int) -> int:
     if anchor is None:
         anchor = gate_of(graph, node_id)
     if anchor is None and graph.nodes[node_id].sig.op.key in LEADERS:
-        reader = only_reader(graph, value_of(node_id))
+        reader = _led_to(graph, value_of(node_id))
         anchor = reader if reader is not None and node_id in _prefix(graph, reader) else None
     return node_id if anchor is None else anchor
 
@@ -108,7 +109,16 @@ def _chain(graph: View, anchor: int) -> tuple[int, ...]:
         if any(_fits(graph, reader, s, value) and not _taken(graph, anchor, reader, s) for s in place):
             found.append(reader)
             value = value_of(reader)
-    return tuple(found)
+    return (*found, *_hard_swish(graph, value)) if graph.nodes[anchor].sig.op.key == "Conv" else tuple(found)
+
+
+def _hard_swish(graph: View, value: int) -> tuple[int, ...]:
+    """Return the HardSigmoid of a value and the Mul of both, if nothing else reads it: a convolution takes them in."""
+    readers = {graph.nodes[i].sig.op.key: i for i in map(producer_of, graph.uses[value]) if i != SINK}
+    if len(graph.uses[value]) != 2 or readers.keys() != {"HardSigmoid", "Mul"}:
+        return ()
+    gate = readers["HardSigmoid"]
+    return (gate, readers["Mul"]) if only_reader(graph, value_of(gate)) == readers["Mul"] else ()
 
 
 def _places(sig: Signature) -> tuple[tuple[Step, ...], ...]:
@@ -131,7 +141,7 @@ def _prefix(graph: View, anchor: int) -> tuple[int, ...]:
     found: list[int] = []
     node = graph.nodes[anchor]
     for value in dict.fromkeys(node.inputs[:2]):
-        if value is None or value in graph.leaves or only_reader(graph, value) != anchor:
+        if value is None or value in graph.leaves or _led_to(graph, value) != anchor:
             continue
         producer = producer_of(value)
         if graph.nodes[producer].sig.const or not any(
@@ -141,6 +151,18 @@ def _prefix(graph: View, anchor: int) -> tuple[int, ...]:
         if _chain_of(graph, producer) is None and gate_of(graph, producer) is None:
             found.append(producer)
     return tuple(sorted(found))
+
+
+def _led_to(graph: View, value: int) -> int | None:
+    """Return the anchor that may take in a value's producer: the only reader, or of a Transpose the only MatMul.
+
+    The MatMul reads what is transposed then; for the other readers the Transpose stays.
+    """
+    readers = [producer_of(use) for use in graph.uses[value]]
+    if len(readers) > 1 and SINK not in readers and graph.nodes[producer_of(value)].sig.op.key == "Transpose":
+        products = [i for i in readers if graph.nodes[i].sig.op.key == "MatMul"]
+        return products[0] if len(products) == 1 else None
+    return only_reader(graph, value)
 
 
 def _upstream(graph: View, node_id: int) -> Iterator[int]:

@@ -16,7 +16,7 @@ from taso_gym.tensor import Shape, TensorType, ValueType
 
 CONVOLUTIONS = frozenset({"Conv", "ms.FusedConv"})
 POOLS, GLOBAL_POOLS = frozenset({"MaxPool", "AveragePool"}), frozenset({"GlobalAveragePool", "GlobalMaxPool"})
-ACTIVATIONS = frozenset({"Relu", "Sigmoid", "Tanh", "HardSigmoid", "HardSwish", "Gelu", "ms.QuickGelu"})
+ACTIVATIONS = frozenset({"Relu", "Sigmoid", "Tanh", "HardSigmoid", "HardSwish", "Gelu", "ms.Gelu", "ms.QuickGelu"})
 FOLLOWING = ACTIVATIONS | GLOBAL_POOLS | {"BatchNormalization", "Identity"}
 """Run on whatever layout their input has."""
 PAIRING = frozenset({"Add", "Mul", "Sum"})
@@ -25,7 +25,7 @@ AFFINE = frozenset({"BatchNormalization", "Mul", "Add"})
 """Fold into the convolution before them (Add and Mul: with a constant, see `_folded`)."""
 FOLDED = AFFINE | {"Clip", "LeakyRelu"}
 """Run on blocks as part of the convolution before them."""
-CARRYING = FOLLOWING | PAIRING | FOLDED | {"Concat", "Resize"}
+CARRYING = FOLLOWING | PAIRING | FOLDED | {"Concat", "Resize", "ms.FusedConv"}
 """May hand the blocks of their inputs on."""
 SUM_INPUT = 3
 """Input of FusedConv that is added to its result."""
@@ -49,7 +49,8 @@ class Layouts:
         node = graph.nodes[producer_of(value)]
         key = node.sig.op.key
         if key in CONVOLUTIONS:
-            return self.takes_convolution(node.sig)
+            added = [v for v in node.inputs[SUM_INPUT:] if v is not None]
+            return self.takes_convolution(node.sig) and (added or True)
         if key in POOLS:
             return len(node.sig.outputs) == 1 and self._whole(shape)
         return self._operands(graph, node, shape) if key in CARRYING else False
@@ -64,6 +65,9 @@ class Layouts:
                 return False
         elif key in PAIRING and len(data) == len(sig.inputs):
             if any(image_shape(graph.type_of(v)) != shape for v in data):
+                return False
+        elif key in GLOBAL_POOLS:
+            if not self._whole(shape):
                 return False
         elif key == "Resize":
             if not self._upsamples(sig):
@@ -97,10 +101,8 @@ class Layouts:
         return False
 
     def convolution_reads(self, sig: Signature, index: int) -> bool:
-        """Whether a convolution takes an input in blocks."""
-        if index == 0:
-            return self.takes_convolution(sig) and not self._few_channels(sig)
-        return index == SUM_INPUT and self.takes_convolution(sig)
+        """Whether a convolution that runs on blocks takes an input so."""
+        return index == SUM_INPUT or (index == 0 and not self._few_channels(sig))
 
     def takes_convolution(self, sig: Signature) -> bool:
         """Whether a convolution runs on blocks: two-dimensional, constant weights, whole blocks per group."""

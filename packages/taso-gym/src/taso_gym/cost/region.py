@@ -154,10 +154,10 @@ class _Builder:
         consumer = producer_of(use)
         if consumer == SINK:
             return False
-        sig = self._graph.nodes[consumer].sig
+        sig, blocked = self._graph.nodes[consumer].sig, self._graph.blocked[value_of(consumer)]
         if sig.op.key in CONVOLUTIONS:
-            return self._layouts.convolution_reads(sig, output_index(use))
-        return self._graph.blocked[value_of(consumer)]
+            return blocked and self._layouts.convolution_reads(sig, output_index(use))
+        return blocked
 
     def _wanted(self, node_id: int) -> list[Wanted]:
         found: list[Wanted] = []

@@ -190,7 +190,10 @@ class SmallModel:
         elif wanted.layout != BLOCKED:  # some fusions take no values that leave the model
             self._nodes.append(helper.make_node("Abs", [value], [name], f"{name}-operator"))
             self._outputs.append(helper.make_tensor_value_info(name, dtype_code(t.dtype), None))
-        if wanted.layout != PLAIN:
+        if wanted.layout != PLAIN:  # the sum stays in blocks where a convolution reads few channels plain
             weight = self._weight(f"{name}-weight", np.full((FEW_CHANNELS, sizes_of(t)[1], 1, 1), 0.1, np.float32))
-            self._nodes.append(helper.make_node("Conv", [value, weight], [f"{name}-image"], f"{name}-convolution"))
+            self._nodes += [
+                helper.make_node("Add", [value, value], [f"{name}-sum"], f"{name}-addition"),
+                helper.make_node("Conv", [f"{name}-sum", weight], [f"{name}-image"], f"{name}-convolution"),
+            ]
             self._outputs.append(helper.make_tensor_value_info(f"{name}-image", TensorProto.FLOAT, None))
