@@ -66,11 +66,11 @@ def main() -> None:
     each = {node.key: node for node in OnnxRuntimeCost(start=graph).executed_whole(graph)}.values()
     nodes = sorted(each, key=lambda node: -runtime.time(node.model, node.feeds))[: options.kernels]
     times = times_in_turns(runtime, nodes, options.times)
-    found = ("once, %", f"median of {TURNS}, %", f"least of {TURNS}, %")
-    table = Table("kernel", "µs", *found, "µs, out of the cache", *found)
+    headings = ("once, %", f"median of {TURNS}, %", f"least of {TURNS}, %")
+    table = Table("kernel", "µs", *headings, "µs, out of the cache", *headings)
     parts = times[: options.times // TURNS * TURNS].reshape(-1, TURNS, len(nodes), 2)
-    each = (100 * np.log(np.maximum(t, 1e-3)).std(0) for t in (times, np.median(parts, 1), parts.min(1)))
-    columns = np.stack([np.median(times, 0), *each], -1)
+    scatter = (100 * np.log(np.maximum(t, 1e-3)).std(0) for t in (times, np.median(parts, 1), parts.min(1)))
+    columns = np.stack([np.median(times, 0), *scatter], -1)
     for node, row in zip(nodes, columns, strict=True):
         table.add_row(node.key[:60], *(f"{value:.1f}" for value in row.reshape(-1)))
     table.add_section()

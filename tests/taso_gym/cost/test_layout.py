@@ -1,5 +1,6 @@
 """What follows a convolution is on blocks where onnxruntime keeps it so."""
 
+from collections.abc import Callable
 from itertools import chain, product
 
 import pytest
@@ -15,38 +16,34 @@ from taso_gym.tensor import TensorType
 from taso_gym.weights import literal
 
 pytest.importorskip("onnxruntime")
-AFTER = ("normal", "channels", "channels first", "scalar", "scalar first", "add", "add first", "clip", "leaky", "relu")
+AFTER: dict[str, Callable[[GraphBuilder, int, int], int]] = {
+    "normal": lambda b, x, i: b.add("BatchNormalization", x, *(weight(b, f"{part}{i}", 16) for part in "smbv")),
+    "channels": lambda b, x, i: b.add("Mul", x, channels(b, i)),
+    "channels first": lambda b, x, i: b.add("Mul", channels(b, i), x),
+    "scalar": lambda b, x, i: b.add("Mul", x, scalar(b, i)),
+    "scalar first": lambda b, x, i: b.add("Mul", scalar(b, i), x),
+    "add": lambda b, x, i: b.add("Add", x, channels(b, i)),
+    "add first": lambda b, x, i: b.add("Add", channels(b, i), x),
+    "clip": lambda b, x, _: b.add("Clip", x, min=0.0, max=6.0),
+    "leaky": lambda b, x, _: b.add("LeakyRelu", x, alpha=0.1),
+    "relu": lambda b, x, _: b.add("Relu", x),
+}
+"""What follows an image, by its place: constants of two places aren't the same."""
+
+
+def channels(b: GraphBuilder, place: int) -> int:
+    """Add a constant for each channel."""
+    return weight(b, f"c{place}", 16, 1, 1)
+
+
+def scalar(b: GraphBuilder, place: int) -> int:
+    """Add a constant of rank 0."""
+    return b.weight(f"n{place}", *literal(2.0 + place, "float"))
 
 
 def conv(b: GraphBuilder, x: int, name: str) -> int:
     """Add a convolution."""
     return b.add("Conv", x, weight(b, name, 16, 16, 1, 1))
-
-
-def follow(b: GraphBuilder, x: int, what: str, place: int) -> int:
-    """Add an operator on an image, often with a constant."""
-    channels, number = weight(b, f"c{place}", 16, 1, 1), b.weight(f"n{place}", *literal(2.0 + place, "float"))
-    match what:
-        case "normal":
-            return b.add("BatchNormalization", x, *(weight(b, f"{part}{place}", 16) for part in "smbv"))
-        case "channels":
-            return b.add("Mul", x, channels)
-        case "channels first":
-            return b.add("Mul", channels, x)
-        case "scalar":
-            return b.add("Mul", x, number)
-        case "scalar first":
-            return b.add("Mul", number, x)
-        case "add":
-            return b.add("Add", x, channels)
-        case "add first":
-            return b.add("Add", channels, x)
-        case "clip":
-            return b.add("Clip", x, min=0.0, max=6.0)
-        case "leaky":
-            return b.add("LeakyRelu", x, alpha=0.1)
-        case _:
-            return b.add("Relu", x)
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +62,7 @@ def test_two_operators_after_one_that_makes_blocks(first: str, source: str, layo
         b = GraphBuilder({"": 20})
         x = b.input("x", TensorType("float", (1, 16, 8, 8)))
         x = conv(b, x, "w") if source == "Conv" else b.add(source, x, kernel_shape=(1, 1))
-        values = [x := follow(b, x, what, place) for place, what in enumerate(names)]
+        values = [x := AFTER[what](b, x, place) for place, what in enumerate(names)]
         b.output("y", conv(b, x, "last"))
         graph = b.build()
         blocks, executed = Blocks(graph, layouts), Runtime("cpu", 1).optimised(to_model(graph).SerializeToString())

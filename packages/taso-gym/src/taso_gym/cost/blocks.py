@@ -24,7 +24,7 @@ class Blocks:
     """
 
     def __init__(self, graph: Graph, layouts: Layouts, known: dict[int, bool] | None = None) -> None:
-        """Begin with what is known of a graph; that may be wrong, if `settle` is called with it."""
+        """Begin with what is known of a graph; `changed` begins with what is known of another."""
         self.graph, self._layouts, self._known = graph, layouts, {} if known is None else known
 
     def __getitem__(self, value: int) -> bool:

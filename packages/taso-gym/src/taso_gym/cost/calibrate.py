@@ -112,18 +112,17 @@ def calibrate(
     if not variants:
         raise OptionError("expected at least one variant, found none")
     predicted = [model.graph(graph).time_ms for graph in (start, *variants)]
-    times, ratios, halves = list[float](), list[float](), [list[float](), list[float]()]
+    times, ratios = list[float](), [[1.0] for _ in ("all", "every other session", "those between")]
     for first in range(0, len(variants), BATCH):
         named = {f"variant {first + i}": graph for i, graph in enumerate(variants[first : first + BATCH])}
         found = measure({START: start, **named}, threads=threads, dims=dims, **options)
         times.append(_least_ms(found, START))
-        for ratio, part in zip((ratios, *halves), (found, *found.split()), strict=True):
+        for ratio, part in zip(ratios, (found, *found.split()), strict=True):
             ratio += [_least_ms(part, name) / _least_ms(part, START) for name in named]
         if progress:
             progress(min(first + BATCH, len(variants)), len(variants))
-    base = float(np.median(times))
-    measured = base * np.array([1.0, *ratios])
-    return Calibration(np.array(predicted), measured, base * np.array([[1.0, *half] for half in halves]))
+    measured = np.median(times) * np.array(ratios)
+    return Calibration(np.array(predicted), measured[0], measured[1:])
 
 
 def _least_ms(found: Measurement, name: str) -> float:

@@ -155,13 +155,13 @@ def _definition(domain: str, name: str, opset: int) -> tuple[str, dict[str, str]
     FusedConv, FusedGemm and FusedMatMul have those of the operator that something is fused to.
     """
     standard, version = (name.removeprefix("Fused"), OPSET) if domain else (name, opset)
+    own = WRITTEN_OUT.get(name, {}) if domain else {}
     if (domain and standard == name) or not defs.has(standard, version):
-        return "", WRITTEN_OUT.get(name, {})
+        return "", own
     schema = defs.get_schema(standard, version)
     values = {n: a.default_value for n, a in schema.attributes.items()}
     since = "" if domain else f"-{schema.since_version}"
-    given = {n: _attribute(v) for n, v in values.items() if v.type}
-    return since, given | WRITTEN_OUT.get(name, {}) if domain else given
+    return since, {n: _attribute(v) for n, v in values.items() if v.type} | own
 
 
 def _describe(weight: TensorProto) -> str:

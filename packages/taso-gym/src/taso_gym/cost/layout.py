@@ -49,8 +49,9 @@ class Layouts:
         node = graph.nodes[producer_of(value)]
         key = node.sig.op.key
         if key in CONVOLUTIONS:
-            added = [v for v in node.inputs[SUM_INPUT:] if v is not None]
-            return self.takes_convolution(node.sig) and (added or True)
+            if not self.takes_convolution(node.sig):
+                return False
+            return [v for v in node.inputs[SUM_INPUT:] if v is not None] or True
         if key in POOLS:
             return len(node.sig.outputs) == 1 and self._whole(shape)
         return self._operands(graph, node, shape) if key in CARRYING else False

@@ -84,9 +84,10 @@ class NodeTimes:
         """Return the key of a node, whose time is known then; ``cold``: measured out of the cache, too."""
         key = f"{COLD}{node.key}" if cold else node.key
         for part in _parts_of([key]) - self._times.keys():
-            known = self._known(part) or self.remember(
-                f"node {part}", {"ps": _least([self._measure(Turn(part, node))])}
-            )
+            known = self._known(part)
+            if known is None:
+                time_ps = _least([self._measure(Turn(part, node))])
+                known = self.remember(f"node {part}", {"ps": time_ps})
             self._times[part] = known["ps"]
         return key
 
@@ -159,14 +160,14 @@ class NodeTimes:
 @cache
 def operands_of(key: str) -> tuple[float, int]:
     """Return which part of the elements that a node reads are constants, and how many its largest other operand has."""
-    elements: dict[bool, list[int]] = {True: [0], False: [0]}
-    for const, shape in OPERAND.findall(key[key.rfind("](") + 1 :]):
-        elements[bool(const)].append(prod(map(int, shape.split(",") if shape else ())))
-    constant, other = sum(elements[True]), sum(elements[False])
-    return constant / (constant + other or 1), max(elements[False])
+    found = OPERAND.findall(key[key.rfind("](") + 1 :])
+    sizes = [(const, prod(map(int, shape.split(",") if shape else ()))) for const, shape in found]
+    constants, others = ([size for const, size in sizes if bool(const) is kind] for kind in (True, False))
+    return sum(constants) / (sum(constants + others) or 1), max(others, default=0)
 
 
 def _least(times: Iterable[tuple[int, int]]) -> int:
+    """Return what is left of the least time without the least copy."""
     whole, copies = zip(*times, strict=True)
     return max(min(whole) - min(copies), 0)
 

@@ -21,39 +21,15 @@ KEPT = 4
 """Findings kept per node: of a graph, and of a few neighbours that are compared with it."""
 
 
-class _Nodes(dict[int, Node]):
-    """The nodes that were looked at; the others are fetched."""
+class _LookedAt(dict[K, V]):
+    """What was looked at; all else is fetched."""
 
-    def __init__(self, source: Mapping[int, Node]) -> None:
+    def __init__(self, fetch: Callable[[K], V]) -> None:
         super().__init__()
-        self._source = source
+        self._fetch = fetch
 
-    def __missing__(self, node_id: int) -> Node:
-        found = self[node_id] = self._source[node_id]
-        return found
-
-
-class _Uses(dict[int, tuple[int, ...]]):
-    """The uses that were looked at; the others are fetched, none for a value without."""
-
-    def __init__(self, source: Mapping[int, tuple[int, ...]]) -> None:
-        super().__init__()
-        self._source = source
-
-    def __missing__(self, value: int) -> tuple[int, ...]:
-        found = self[value] = self._source.get(value, ())
-        return found
-
-
-class _InBlocks(dict[int, bool]):
-    """The layouts that were asked for; the others are fetched."""
-
-    def __init__(self, source: Blocks) -> None:
-        super().__init__()
-        self._source = source
-
-    def __missing__(self, value: int) -> bool:
-        found = self[value] = self._source[value]
+    def __missing__(self, key: K) -> V:
+        found = self[key] = self._fetch(key)
         return found
 
 
@@ -70,9 +46,9 @@ class View:
     def __init__(self, blocks: Blocks) -> None:
         """Begin with nothing looked at, in the graph of some layouts."""
         graph = blocks.graph
-        self.nodes: dict[int, Node] = _Nodes(graph.nodes)
-        self.uses: dict[int, tuple[int, ...]] = _Uses(graph.uses)
-        self.blocked: dict[int, bool] = _InBlocks(blocks)
+        self.nodes: dict[int, Node] = _LookedAt(graph.nodes.__getitem__)
+        self.uses: dict[int, tuple[int, ...]] = _LookedAt(lambda value: graph.uses.get(value, ()))
+        self.blocked: dict[int, bool] = _LookedAt(blocks.__getitem__)
         self.leaves: Mapping[int, Leaf] = graph.leaves
 
     def type_of(self, value: int) -> ValueType:
