@@ -2,8 +2,8 @@
 
 One node after the other, each at another moment, is what a search can afford; such times scatter by 4 to 30 % on a
 shared machine, whose slow phases last from tens of milliseconds to seconds. In turns, a little of each and that several
-times, most are also measured in a fast phase, and the least of those times scatters by less than 1 % in the cache and
-some 2 % out of it; medians would by 5 and 8 % (`benchmarks/scatter.py`).
+times, most are also measured in a fast phase: the least of those times scatters half as much as their median, or less
+(`benchmarks/scatter.py`).
 """
 
 from __future__ import annotations

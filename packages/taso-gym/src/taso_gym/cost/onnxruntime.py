@@ -45,8 +45,8 @@ KEPT = 1 / 8
 OUTSIDE = 0.5
 """Share of large values that operators read and write, besides weights, that is out of the cache where the weights are.
 
-Of eight shares it has the least error of calibration over MobileNetV2, SqueezeNet1.1, MobileOne, ShuffleNet, HRNet,
-ResNet18, GoogLeNet and Inception-v2, which need from a quarter of the cache to twice of it.
+Chosen by the errors of calibration of MobileNetV2, SqueezeNet1.1, MobileOne, ShuffleNet, HRNet, ResNet18, GoogLeNet and
+Inception-v2, which need from a quarter of the cache to twice of it.
 """
 
 
