@@ -4,10 +4,10 @@
 
 For each network: export it, run `taso-gym optimize --cost onnxruntime` and the other tools on the file, and measure
 all against the file as given, interleaved, in fresh sessions, everything at ORT_ENABLE_ALL. Each network and setting
-is one row, a JSON file in --rows, written at once, and with --numerics fast another; what is there is not done again,
-so a run goes on where it was ended. Optimised files are kept in --folder. --phase optimise or measure does one half:
-the first bears a busy machine, the second doesn't. At the end the table of all rows is written into docs/results.md,
-and drawn beside it.
+is one row, a JSON file in this machine's folder of --rows, written at once, and with --numerics fast another; what is
+there is not done again, so a run goes on where it was ended. Optimised files are kept in --folder. --phase optimise or
+measure does one half: the first bears a busy machine, the second doesn't. At the end the tables of all rows are
+written into docs/results.md, and a picture of each machine's beside it.
 Packages: benchmarks/requirements.txt; what isn't installed, or fails, is named in the row. With
 --options="--no-measure --finalists" the command leaves out its own measurement at the end, though not that of
 finalists, and the rule that a gain below 2 % means the unchanged file is applied to the one made here.
@@ -174,20 +174,25 @@ def row_of(network: Network, batch: int, settings: argparse.Namespace) -> dict[s
     import onnxruntime
 
     row |= {"unchanged": unchanged, "speedups": speedups, "missing": missing, "optimise": how}
-    machine = cpu_name() if settings.provider == "cpu" else gpu_name()
-    row |= {"sessions": settings.sessions, "rounds": settings.rounds, "machine": machine}
+    row |= {"sessions": settings.sessions, "rounds": settings.rounds, "machine": machine_of(settings)}
     return {**row, "onnxruntime": onnxruntime.__version__, "date": time.strftime("%Y-%m-%d")}
+
+
+def machine_of(settings: argparse.Namespace) -> str:
+    """Return the name of what the models run on."""
+    return cpu_name() if settings.provider == "cpu" else gpu_name()
 
 
 def main(arguments: list[str] | None = None) -> None:
     settings = options(arguments)
-    settings.rows.mkdir(parents=True, exist_ok=True)
+    folder = settings.rows / re.sub(r"\W+", "-", machine_of(settings)).lower()
+    folder.mkdir(parents=True, exist_ok=True)
     chosen = [n for n in networks() if not settings.networks or n.name in settings.networks]
     for network in chosen:
         for batch in (b for b in network.batches if b in settings.batch):
             where = f"t{settings.threads}" if settings.provider == "cpu" else settings.provider
             where += "" if settings.numerics == DEFAULT else f"-{settings.numerics}"
-            path = settings.rows / f"{network.name}-b{batch}-{where}.json"
+            path = folder / f"{network.name}-b{batch}-{where}.json"
             try:
                 if settings.phase == "optimise":
                     print(network.name, batch, optimised(network, batch, settings)[1]["headline"], flush=True)

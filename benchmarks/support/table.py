@@ -1,4 +1,4 @@
-"""The table of benchmarks/end_to_end.py in docs/results.md."""
+"""The tables of benchmarks/end_to_end.py in docs/results.md."""
 
 import json
 import math
@@ -15,23 +15,25 @@ from support.picture import draw
 from taso_gym.console import seconds
 
 OURS, FAST = "taso-gym", "taso-gym, fast"
-PICTURE, PICTURED = PAGE.parent / "end_to_end.png", ("cpu", 1, 1)
+PICTURED = ("cpu", 1, 1)
 COLUMNS = (OURS, FAST, "by-hand", "transformers", "onnxsim", "onnxslim", "onnxscript", "openvino", "torch.compile")
 
 
 def write_table(rows: Path) -> None:
-    """Write the tables of all rows between their marks in docs/results.md, and the picture of the first."""
+    """Write the tables of all rows between their marks in docs/results.md, and a picture of each machine's first."""
     parts = sorted(_parts(rows).items())
     write_between("end_to_end", "".join(_table(*setting, list(found.values())) for setting, found in parts))
-    draw([row for setting, found in parts if setting == PICTURED for row in found.values()], PICTURE)
+    for (machine, *setting), found in parts:
+        if tuple(setting) == PICTURED:
+            draw(list(found.values()), PAGE.parent / f"end_to_end-{machine}.png")
 
 
-def _parts(rows: Path) -> dict[tuple[str, int, int], dict[str, dict[str, Any]]]:
-    """Return the rows of each provider, number of threads and batch size that was measured, by network."""
-    parts: dict[tuple[str, int, int], dict[str, dict[str, Any]]] = defaultdict(dict)
-    for path in sorted(rows.glob("*.json"), key=lambda path: "-fast" in path.stem):
+def _parts(rows: Path) -> dict[tuple[str, str, int, int], dict[str, dict[str, Any]]]:
+    """Return the rows of each machine, provider, number of threads and batch size that was measured, by network."""
+    parts: dict[tuple[str, str, int, int], dict[str, dict[str, Any]]] = defaultdict(dict)
+    for path in sorted(rows.glob("*/*.json"), key=lambda path: "-fast" in path.stem):
         row = json.loads(path.read_text(encoding="utf-8"))
-        found = parts[row.get("provider", "cpu"), row["threads"], row["batch"]]
+        found = parts[path.parent.name, row.get("provider", "cpu"), row["threads"], row["batch"]]
         found[row["network"]] = _joined(found.get(row["network"]), row)
     return parts
 
@@ -48,12 +50,12 @@ def _joined(known: Mapping[str, Any] | None, row: dict[str, Any]) -> dict[str, A
     return {**known, **both, **searches}
 
 
-def _table(provider: str, threads: int, batch: int, rows: Sequence[Mapping[str, Any]]) -> str:
+def _table(machine: str, provider: str, threads: int, batch: int, rows: Sequence[Mapping[str, Any]]) -> str:
     order = {n.name: i for i, n in enumerate(networks())}
     goals = {n.name: dict(zip(n.batches, n.goal, strict=False)) for n in networks()}
     listed = [n for n in networks() if batch in n.batches]
     where = f"{threads} thread{'s' if threads > 1 else ''}" if provider == "cpu" else provider
-    lines = [f"\n#### Batch {batch}, {where}: {len(rows)} of {len(listed)} networks\n"]
+    lines = [f"\n#### {machine}, batch {batch}, {where}: {len(rows)} of {len(listed)} networks\n"]
     lines += [
         f"| network | ms | bound | goal | {' | '.join(COLUMNS)} | optimised in |",
         "| --- " * (len(COLUMNS) + 5) + "|",
