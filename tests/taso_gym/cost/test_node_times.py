@@ -111,15 +111,28 @@ def test_what_of_the_operands_is_constant_and_how_large_others_are(key: str, par
     assert operands_of(key) == operands_of(COLD + key) == (pytest.approx(part), largest)
 
 
-def test_what_had_few_turns_when_the_time_is_over_stays_as_it_is(
+def test_what_has_a_turn_has_time_for_all_and_the_rest_stays_as_it_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    times = NodeTimes(Scripted(a=[50, *[1] * TURNS], b=[60, *[1] * TURNS]), tmp_path / "c")
+    runtime = Scripted(a=[50, *[1] * TURNS], b=[60])
+    times = NodeTimes(runtime, tmp_path / "c")
     turns = [Turn(times.measure(node(name), cold=False), node(name)) for name in "ab"]
     clock = count()
     monkeypatch.setattr(node_times.time, "monotonic", lambda: next(clock))
-    again = times.in_turns(turns, 2 * (TURNS // 2 + 1))
-    assert [again.of(name, 0.0) for name in "ab"] == [1, 60]  # the last had a turn less
+    again = times.in_turns(turns, 2 * TURNS)
+    assert runtime.asked[2:] == ["a"] * TURNS
+    assert [again.of(name, 0.0) for name in "ab"] == [1, 60]
+
+
+def test_what_had_few_turns_when_the_time_is_over_stays_as_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runtime = Scripted(a=[50, *[1] * TURNS])
+    times = NodeTimes(runtime, tmp_path / "c")
+    turn = Turn(times.measure(node("a"), cold=False), node("a"))
+    clock = iter([0, 1, *[5] * (TURNS // 2 - 1), *[100] * TURNS])  # slow from the middle on
+    monkeypatch.setattr(node_times.time, "monotonic", lambda: next(clock))
+    assert times.in_turns([turn], 2 * TURNS).of("a", 0.0) == 50
 
 
 def test_a_time_that_is_not_there_is_one_line(tmp_path: Path) -> None:

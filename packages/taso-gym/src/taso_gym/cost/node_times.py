@@ -14,7 +14,6 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from copy import copy
 from functools import cache
-from itertools import chain, repeat
 from math import prod
 from pathlib import Path
 from typing import Any, NamedTuple, Self
@@ -101,18 +100,20 @@ class NodeTimes:
         """Return the same times, but the least of `TURNS` times for these; the cache has them, too.
 
         Args:
-            turns: the most important first: when the time is over, the last ones stay as they are.
-            seconds: no turn begins after so many.
+            turns: the most important first: those that there isn't time for stay as they are.
+            seconds: for the first turn of each a `TURNS`-th, so that what has one has time for all.
             progress: called with (turns done, turns in all).
         """
-        other, found = copy(self), dict[str, list[tuple[int, int]]]()
-        ends, in_all = time.monotonic() + seconds, TURNS * len(turns)
-        for done, turn in enumerate(chain.from_iterable(repeat(turns, TURNS)), 1):
-            if time.monotonic() >= ends:
-                break
-            found.setdefault(turn.key, []).append(self._measure(turn))
-            if progress:
-                progress(done, in_all)
+        other, found, began = copy(self), dict[str, list[tuple[int, int]]](), time.monotonic()
+        for count in range(TURNS):
+            ends = began + (seconds if count else seconds / TURNS)
+            for turn in turns:
+                if time.monotonic() >= ends:
+                    break
+                found.setdefault(turn.key, []).append(self._measure(turn))
+                if progress:
+                    progress(sum(map(len, found.values())), TURNS * len(turns))
+            turns = turns[: len(found)]
         for key, times in found.items():
             if len(times) > TURNS // 2:
                 self.remember(_settled(key), {"ps": _least(times)})

@@ -190,27 +190,30 @@ class OnnxRuntimeCost(RegionalCost):
 
         Args:
             graphs: one at least.
-            seconds: no measurement begins after so many: what takes little time may stay as it is.
+            seconds: no measurement begins after so many, half of them to prepare what is measured: the nodes that take
+                little of the graphs' time may stay as they are.
             progress: called with (measurements done, measurements in all).
 
         Raises:
             CostError: a graph can't be costed.
         """
-        ends = time.monotonic() + seconds
+        began = time.monotonic()
         regions = Counter(region for graph in graphs for region in self.regions(graph))
+        keys = {region: self.executed_in(region) or [] for region in regions}
         shares: Counter[str] = Counter()
-        turns: dict[str, Turn] = {}
         for region, count in regions.items():
-            keys = self.executed_in(region) or []
-            for key in keys:
+            for key in keys[region]:
                 shares[key.removeprefix(COLD)] += count * self.time_of([key])
-            missing = self._node_times.unsettled(keys) - turns.keys()
-            if missing and time.monotonic() < ends:
+        largest = {region: max((shares[key.removeprefix(COLD)] for key in keys[region]), default=0) for region in keys}
+        turns: dict[str, Turn] = {}
+        for region in sorted(keys, key=largest.__getitem__, reverse=True):
+            missing = self._node_times.unsettled(keys[region]) - turns.keys()
+            if missing and time.monotonic() < began + seconds / 2:
                 nodes = {node.key: node for node in self.executed_alone(region)}
                 turns |= {key: Turn(key, nodes[key.removeprefix(COLD)]) for key in missing}
-        largest = sorted(turns.values(), key=lambda turn: -shares[turn.node.key])
+        by_share = sorted(turns.values(), key=lambda turn: -shares[turn.node.key])
         other = copy(self)
-        other._node_times = self._node_times.in_turns(largest, ends - time.monotonic(), progress)
+        other._node_times = self._node_times.in_turns(by_share, began + seconds - time.monotonic(), progress)
         return other
 
     def executed_alone(self, region: Region) -> list[Executed]:

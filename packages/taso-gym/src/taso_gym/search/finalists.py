@@ -34,8 +34,8 @@ HOPELESS = 1.1
 """A graph that is predicted to take so many times as long as the best isn't measured."""
 FIRST, IDLE = 0.7, 0.1
 """Part of a budget that the first search gets at most, and part of it after which a search ends that finds nothing."""
-MEASURED, FURTHER = 0.25, 2
-"""Part of the contest's time for measuring costs in turns, and how many searches by these."""
+MEASURED = (0.25, 0.1, 0.1)
+"""Parts of the contest's time for measuring costs in turns: those of the first search, and of each further by these."""
 COSTED = 0.2
 """Part of the contest's time for searches that nothing is measured of."""
 AGAIN = 0.25
@@ -108,21 +108,21 @@ class Contest:
     def _measure_again(self) -> None:
         """Search again by costs that are measured in turns where it matters, and keep what costs the least by these."""
         rivals = [self.best]
-        self._judge_in_turns(rivals)
-        for number in range(FURTHER):
+        self._judge_in_turns(rivals, MEASURED[0])
+        for number, part in enumerate(MEASURED[1:]):
             if self._over():
                 return
             found = self._again(f"measured in turns{', again' * number}", self.best.start)
             if any(found.found.state.hash == rival.found.state.hash for rival in rivals):
                 return
             rivals.append(found)
-            self._judge_in_turns(rivals)
+            self._judge_in_turns(rivals, part)
 
-    def _judge_in_turns(self, rivals: list[Finalist]) -> None:
+    def _judge_in_turns(self, rivals: list[Finalist], part: float) -> None:
         """Measure what the start and the last of some finalists execute in turns; the cheapest of them is the best."""
         self._say(f"measuring in turns what {rivals[-1].name} executes")
         graphs = rivals[-1].start.graph, rivals[-1].graph
-        self._model = self._model.in_turns(graphs, MEASURED * self._seconds / (FURTHER + 1))
+        self._model = self._model.in_turns(graphs, part * self._seconds)
         rivals[:] = [rival.costed_by(self._model) for rival in rivals]
         self.best = min(rivals, key=lambda rival: rival.found.state.cost.time_ps)
 
