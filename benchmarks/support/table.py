@@ -2,12 +2,14 @@
 
 import json
 import math
+import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any
 
+import numpy as np
 from support.networks import networks
 from support.page import PAGE, write_between
 from support.picture import draw
@@ -34,8 +36,18 @@ def _parts(rows: Path) -> dict[tuple[str, str, int, int], dict[str, dict[str, An
     for path in sorted(rows.glob("*/*.json"), key=lambda path: "-fast" in path.stem):
         row = json.loads(path.read_text(encoding="utf-8"))
         found = parts[path.parent.name, row.get("provider", "cpu"), row["threads"], row["batch"]]
+        row["errors"] = _errors(row)
         found[row["network"]] = _joined(found.get(row["network"]), row)
     return parts
+
+
+def _errors(row: Mapping[str, Any]) -> list[float]:
+    """Return by what part of the measured speed-up of a search's result the predicted one differs from it."""
+    costs = re.search(r"([\d.]+) ms → ([\d.]+) ms", row["optimise"].get("headline", ""))
+    if costs is None or (row["unchanged"] and "candidate" not in row):  # nothing was measured
+        return []
+    before, after = map(float, costs.groups())
+    return [before / after / row.get("candidate", row["speedups"][OURS])[0] - 1]
 
 
 def _joined(known: Mapping[str, Any] | None, row: dict[str, Any]) -> dict[str, Any]:
@@ -47,7 +59,7 @@ def _joined(known: Mapping[str, Any] | None, row: dict[str, Any]) -> dict[str, A
     if known is None:
         return {**row, "speedups": speedups, "optimise": None, **searches}
     both = {"speedups": {**speedups, **known["speedups"]}, "missing": {**row["missing"], **known["missing"]}}
-    return {**known, **both, **searches}
+    return {**known, **both, **searches, "errors": known["errors"] + row["errors"]}
 
 
 def _table(machine: str, provider: str, threads: int, batch: int, rows: Sequence[Mapping[str, Any]]) -> str:
@@ -81,11 +93,21 @@ def _table(machine: str, provider: str, threads: int, batch: int, rows: Sequence
     lines.append(
         f"\nMeasured on {'; '.join(machines)}. Options: {', '.join(kinds)}, each with a `--budget` of {spent}."
     )
+    lines += _truth([error for row in rows for error in row["errors"]])
     failures = [
         f"{t} on {r['network']} ({why})" for r in rows for t, why in r["missing"].items() if why != "not installed"
     ]
     lines += [f"Not run or failed: {'; '.join(failures)}."] if failures else []
     return "\n".join(lines) + "\n"
+
+
+def _truth(errors: Sequence[float]) -> list[str]:
+    """Return a line that says how far predicted gains are from measured ones; none where there are none."""
+    if not errors:
+        return []
+    far = np.abs(errors)
+    found = f"{far.mean():.1%} off in the mean, {far.max():.1%} at most, {np.median(errors):+.1%} in the median"
+    return [f"Predicted gains of {len(errors)} results against those measured: {found}."]
 
 
 def _summaries(rows: Sequence[Mapping[str, Any]]) -> list[str]:
