@@ -20,7 +20,8 @@ def draw(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
     figure = Figure(figsize=(9, 0.27 * len(rows) + 1.2), layout="constrained")
     axes = figure.subplots()
     places = np.arange(len(rows))
-    for i, (tool, colour) in enumerate(SHOWN.items()):
+    shown = [tool for tool in SHOWN if any(tool in row["speedups"] for row in rows)]
+    for i, tool in enumerate(shown):
         found = [row["speedups"].get(tool, [np.nan] * 3) for row in rows]
         middle, low, high = np.array(found).T
         axes.barh(
@@ -28,7 +29,7 @@ def draw(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
             middle - 1,
             left=1,
             height=0.26,
-            color=colour,
+            color=SHOWN[tool],
             label=LABELS.get(tool, tool),
             xerr=np.nan_to_num([middle - low, high - middle]),
             error_kw={"linewidth": 0.6},
