@@ -183,21 +183,27 @@ def machine_of(settings: argparse.Namespace) -> str:
     return cpu_name() if settings.provider == "cpu" else gpu_name()
 
 
+def path_of(network: Network, batch: int, settings: argparse.Namespace) -> Path:
+    """Return the file of a row, in the folder of this machine."""
+    where = f"t{settings.threads}" if settings.provider == "cpu" else settings.provider
+    where += "" if settings.numerics == DEFAULT else f"-{settings.numerics}"
+    machine = re.sub(r"\W+", "-", machine_of(settings)).lower()
+    return settings.rows / machine / f"{network.name}-b{batch}-{where}.json"
+
+
 def main(arguments: list[str] | None = None) -> None:
     settings = options(arguments)
-    folder = settings.rows / re.sub(r"\W+", "-", machine_of(settings)).lower()
-    folder.mkdir(parents=True, exist_ok=True)
     chosen = [n for n in networks() if not settings.networks or n.name in settings.networks]
     for network in chosen:
         for batch in (b for b in network.batches if b in settings.batch):
-            where = f"t{settings.threads}" if settings.provider == "cpu" else settings.provider
-            where += "" if settings.numerics == DEFAULT else f"-{settings.numerics}"
-            path = folder / f"{network.name}-b{batch}-{where}.json"
             try:
                 if settings.phase == "optimise":
                     print(network.name, batch, optimised(network, batch, settings)[1]["headline"], flush=True)
-                elif settings.phase != "table" and (settings.again or not path.exists()):
+                    continue
+                path = path_of(network, batch, settings)
+                if settings.phase != "table" and (settings.again or not path.exists()):
                     row = row_of(network, batch, settings)
+                    path.parent.mkdir(parents=True, exist_ok=True)
                     write_text(path, json.dumps(row, indent=1) + "\n")
                     print(network.name, batch, row["speedups"], flush=True)
             except (TasoError, ImportError) as error:

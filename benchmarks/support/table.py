@@ -6,10 +6,9 @@ import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from statistics import median
+from statistics import mean, median
 from typing import Any
 
-import numpy as np
 from support.networks import networks
 from support.page import PAGE, write_between
 from support.picture import draw
@@ -105,8 +104,8 @@ def _truth(errors: Sequence[float]) -> list[str]:
     """Return a line that says how far predicted gains are from measured ones; none where there are none."""
     if not errors:
         return []
-    far = np.abs(errors)
-    found = f"{far.mean():.1%} off in the mean, {far.max():.1%} at most, {np.median(errors):+.1%} in the median"
+    far = [abs(error) for error in errors]
+    found = f"{mean(far):.1%} off in the mean, {max(far):.1%} at most, {median(errors):+.1%} in the median"
     return [f"Predicted gains of {len(errors)} results against those measured: {found}."]
 
 

@@ -107,12 +107,12 @@ class NodeTimes:
         other, found, began = copy(self), dict[str, list[tuple[int, int]]](), time.monotonic()
         for count in range(TURNS):
             ends = began + (seconds if count else seconds / TURNS)
-            for turn in turns:
+            for done, turn in enumerate(turns, count * len(turns) + 1):
                 if time.monotonic() >= ends:
                     break
                 found.setdefault(turn.key, []).append(self._measure(turn))
                 if progress:
-                    progress(sum(map(len, found.values())), TURNS * len(turns))
+                    progress(done, TURNS * len(turns))
             turns = turns[: len(found)]
         for key, times in found.items():
             if len(times) > TURNS // 2:
