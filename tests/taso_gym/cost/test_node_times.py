@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from cost_graphs import mlp
 
-from taso_gym.cost import node_times
+from taso_gym.cost import looks, node_times
 from taso_gym.cost.executed import Executed
 from taso_gym.cost.node_times import COLD, TURNS, NodeTimes, Turn, operands_of
 from taso_gym.cost.onnxruntime import OnnxRuntimeCost
@@ -94,6 +94,23 @@ def test_weights_are_out_of_the_cache_and_of_large_values_a_share(tmp_path: Path
         product = node(f"MatMul-13[](float[{rows}], const float[6])")
         key = times.measure(product, cold=True)
         assert tuple(times.of(key, share) for share in (0.0, 0.5, 1.0)) == expected
+
+
+def test_what_was_looked_at_once_is_taken_for_what_turns_say_of_its_like(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(looks, "FEW", 2)
+    runtime = Scripted(a=[100, *[80] * TURNS], b=[100, *[80] * TURNS], c=[200], d=[300, *[150] * TURNS], e=[400])
+    first = NodeTimes(runtime, tmp_path / "c")
+    for name in "abcd":
+        first.measure(node(name), cold=False)
+    again = first.in_turns([Turn(name, node(name)) for name in "ab"], math.inf)
+    assert [again.of(name, 0.0) for name in "abcd"] == [80, 80, 160, 240]
+    again.measure(node("e"), cold=False)
+    assert again.of("e", 0.0) == 320
+    third = again.in_turns([Turn("d", node("d"))], math.inf)
+    assert [third.of(name, 0.0) for name in "abcde"] == [80, 80, 160, 150, 320]
+    assert first.of("c", 0.0) == 200
 
 
 @pytest.mark.parametrize(

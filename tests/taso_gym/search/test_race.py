@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from cost_graphs import mlp
 
 from taso_gym.cost.measurement import THREAD_CPU, Measurement
 from taso_gym.graph import Graph
-from taso_gym.search.race import HEATS, MOST, SLOW_MS, Race, heats, race, race_seconds
+from taso_gym.search.race import ENOUGH, HEATS, MOST, SLOW_MS, Race, heats, race, race_seconds
 
 GRAPH = mlp()
 HOLDER = "holder"
@@ -27,9 +29,9 @@ class Track:
             {name: self.times.get(name, 1.0) * n for name, n in zip(graphs, noise, strict=True)}, 1, "cpu", THREAD_CPU
         )
 
-    def race(self, once: tuple[str, ...] = ()) -> Race:
+    def race(self, once: tuple[str, ...] = (), until: float = math.inf) -> Race:
         others = {name: GRAPH for name in self.times if name not in (HOLDER, *once)}
-        return race((HOLDER, GRAPH), others, self, dict.fromkeys(once, GRAPH), SLOW_MS)
+        return race((HOLDER, GRAPH), others, self, dict.fromkeys(once, GRAPH), SLOW_MS, until)
 
 
 def test_the_fastest_run_in_further_heats_and_the_fastest_of_them_wins() -> None:
@@ -60,6 +62,11 @@ def test_who_is_measured_once_cannot_win() -> None:
     found = track.race(once=("start",))
     assert found.winner == "a" and "start" not in found.speedups
     assert ["start" in heat for heat, _ in track.heats] == [True, False, False]
+
+
+def test_where_time_is_short_the_last_heat_is_left_out() -> None:
+    track = Track(a=0.95, b=0.9)
+    assert track.race(until=0.0).winner == "b" and len(track.heats) == ENOUGH < len(HEATS)
 
 
 def test_a_race_of_more_and_slower_graphs_takes_longer() -> None:

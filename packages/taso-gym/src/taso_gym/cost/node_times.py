@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from functools import cache
 from math import prod
@@ -21,6 +21,7 @@ from typing import Any, NamedTuple, Self
 from taso_gym.cost.cache import Cache
 from taso_gym.cost.eviction import LARGE
 from taso_gym.cost.executed import Executed
+from taso_gym.cost.looks import Looks
 from taso_gym.cost.sessions import Runtime
 from taso_gym.errors import CostError
 
@@ -51,6 +52,7 @@ class NodeTimes:
         """Begin with what a cache has; None for the user's."""
         self._runtime, self._cache = runtime, Cache(path)
         self._times: dict[str, int] = {}
+        self._looks = {cold: Looks() for cold in (False, True)}
         self.path = self._cache.path
 
     def of(self, key: str, outside: float) -> int:
@@ -77,7 +79,7 @@ class NodeTimes:
             known = self._known(key)
             if known is None:
                 raise CostError(f"expected {key} in the cache {self.path}, found nothing: delete that file")
-            self._times[key] = known["ps"]
+            self._times[key] = known
 
     def measure(self, node: Executed, cold: bool) -> str:
         """Return the key of a node, whose time is known then; ``cold``: measured out of the cache, too."""
@@ -85,9 +87,9 @@ class NodeTimes:
         for part in _parts_of([key]) - self._times.keys():
             known = self._known(part)
             if known is None:
-                time_ps = _least([self._measure(Turn(part, node))])
-                known = self.remember(f"node {part}", {"ps": time_ps})
-            self._times[part] = known["ps"]
+                found = self.remember(_look(part), {"ps": _least([self._measure(Turn(part, node))])})
+                known = self._expected(part, found)
+            self._times[part] = known
         return key
 
     def unsettled(self, keys: Iterable[str]) -> set[str]:
@@ -98,6 +100,8 @@ class NodeTimes:
         self, turns: Sequence[Turn], seconds: float, progress: Callable[[int, int], None] | None = None
     ) -> Self:
         """Return the same times, but the least of `TURNS` times for these; the cache has them, too.
+
+        Others become what is expected of them in turns, by all those that were measured once and in turns.
 
         Args:
             turns: the most important first: those that there isn't time for stay as they are.
@@ -117,8 +121,9 @@ class NodeTimes:
         for key, times in found.items():
             if len(times) > TURNS // 2:
                 self.remember(_settled(key), {"ps": _least(times)})
-        kept = {key: self.recall(_settled(key)) for key in self._times}
-        other._times = {key: settled["ps"] if settled else self._times[key] for key, settled in kept.items()}
+        other._looks = {cold: Looks(self._pairs(cold)) for cold in (False, True)}
+        known = {key: other._known(key) for key in self._times}
+        other._times = {key: time_ps for key, time_ps in known.items() if time_ps is not None}
         return other
 
     def recall(self, name: str) -> dict[str, Any] | None:
@@ -145,8 +150,22 @@ class NodeTimes:
         """
         return json.loads(self._cache.put(self._key(name), json.dumps(value)))
 
-    def _known(self, key: str) -> dict[str, Any] | None:
-        return self.recall(_settled(key)) or self.recall(f"node {key}")
+    def _known(self, key: str) -> int | None:
+        if settled := self.recall(_settled(key)):
+            return settled["ps"]
+        found = self.recall(_look(key))
+        return None if found is None else self._expected(key, found)
+
+    def _expected(self, key: str, found: Mapping[str, int]) -> int:
+        return self._looks[key.startswith(COLD)].expected(found["ps"])
+
+    def _pairs(self, cold: bool) -> Iterator[tuple[int, int]]:
+        """Yield the time by one look, and in turns, of each node that has both."""
+        for key in self._times:
+            if key.startswith(COLD) is cold:
+                look, settled = self.recall(_look(key)), self.recall(_settled(key))
+                if look and settled:
+                    yield look["ps"], settled["ps"]
 
     def _measure(self, turn: Turn) -> tuple[int, int]:
         """Return the time of a node, and what of it is the copy of what it adds to in place within a network."""
@@ -171,6 +190,11 @@ def _least(times: Iterable[tuple[int, int]]) -> int:
     """Return what is left of the least time without the least copy."""
     whole, copies = zip(*times, strict=True)
     return max(min(whole) - min(copies), 0)
+
+
+def _look(key: str) -> str:
+    """Return what the cache calls a node's time by one look."""
+    return f"node {key}"
 
 
 def _settled(key: str) -> str:

@@ -5,8 +5,8 @@ the cache isn't known; or one kernel is off, and with it all sites of a rule. So
 against what it would be without the rules that gained the most, and the search is done again with other costs and
 without single rules. The fastest stays:
 
-1. with what the start and the best execute measured again, in turns, twice: of many kernels that a search can choose
-   from it chooses those that looked cheap by chance;
+1. with what the start and the best execute measured again, in turns, until the same is found: of many kernels that a
+   search can choose from it chooses those that looked cheap by chance;
 2. without one of the rules that were used, the one with the least gain first: a rule that pays can be in the way of
    others that pay more. Whether they do is said by costs; nothing is measured yet;
 3. what is left of the best without each of the rules that gain the most, without all that round differently, and
@@ -34,10 +34,12 @@ HOPELESS = 1.1
 """A graph that is predicted to take so many times as long as the best isn't measured."""
 FIRST, IDLE = 0.7, 0.1
 """Part of a budget that the first search gets at most, and part of it after which a search ends that finds nothing."""
-MEASURED = (0.25, 0.1, 0.1)
+MEASURED = (0.25, 0.1, 0.1, 0.1, 0.1)
 """Parts of the contest's time for measuring costs in turns: those of the first search, and of each further by these."""
+SETTLED = 0.6
+"""Part of the contest's time after which no further search by such costs begins."""
 COSTED = 0.2
-"""Part of the contest's time for searches that nothing is measured of."""
+"""Part of the contest's time for searches that nothing is measured of, if a race's worth is left."""
 AGAIN = 0.25
 """A further search gets this part of the contest's time at most."""
 FIT_APART = 0.1
@@ -96,7 +98,7 @@ class Contest:
         self._seconds, self._ends = seconds, time.monotonic() + seconds
         if not self._over():
             self._measure_again()
-        self._leave_out(time.monotonic() + COSTED * seconds)
+        self._leave_out(min(time.monotonic() + COSTED * seconds, self._ends - self._race_s(HEATS[0][1])))
         self._take_apart()
         if self._model.depends_on_cache:
             self._meet([self._by_share(self._evidence.share_outside(self._model))])
@@ -109,10 +111,11 @@ class Contest:
         """Search again by costs that are measured in turns where it matters, and keep what costs the least by these."""
         rivals = [self.best]
         self._judge_in_turns(rivals, MEASURED[0])
-        for number, part in enumerate(MEASURED[1:]):
-            if self._over():
+        until = time.monotonic() + SETTLED * self._seconds
+        for number, part in enumerate(MEASURED[1:], 1):
+            if self._over() or time.monotonic() > until:
                 return
-            found = self._again(f"measured in turns{', again' * number}", self.best.start)
+            found = self._again(f"measured in turns, search {number}", self.best.start)
             if any(found.found.state.hash == rival.found.state.hash for rival in rivals):
                 return
             rivals.append(found)
@@ -228,7 +231,8 @@ class Contest:
             Those that are faster than the best.
         """
         graphs, run_ms = {name: finalist.graph for name, finalist in new.items()}, self._first.start.cost.time_ms
-        found = race((self.best.name, self.best.graph), graphs, self._measured, self._evidence.start, run_ms)
+        holder = self.best.name, self.best.graph
+        found = race(holder, graphs, self._measured, self._evidence.start, run_ms, self._ends)
         self.bouts += [Bout(name, speedup) for name, speedup in found.speedups.items()]
         if found.winner:
             self.best = new[found.winner]

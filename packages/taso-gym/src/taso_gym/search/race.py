@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
@@ -11,6 +13,8 @@ from taso_gym.graph import Graph
 
 HEATS = ((3, 8), (6, 4), (12, 2))
 """Rounds of the fresh session of each heat, and how many graphs run in it at most: the fastest until then."""
+ENOUGH = 2
+"""Heats that a race has at least; further ones only where there is time."""
 SLOW_MS, MOST = 50.0, 3.0
 """Graphs that take less time run in more rounds, up to so many times as many."""
 
@@ -35,6 +39,7 @@ def race(
     measured: Callable[[dict[str, Graph], int, int], Measurement],
     once: Mapping[str, Graph],
     run_ms: float,
+    until: float = math.inf,
 ) -> Race:
     """Let graphs run against one that holds the title.
 
@@ -44,11 +49,14 @@ def race(
         measured: measures graphs side by side, given these, rounds, and the seed of their order.
         once: graphs that are measured in the first heat only and can't win.
         run_ms: about how many milliseconds a graph takes.
+        until: the time, as `time.monotonic` has it, when the last heat should be over.
     """
     running, speedups, again = list(others), dict[str, Speedup](), set[str]()
     found: Measurement | None = None
     for seed, (rounds, most) in enumerate(heats(run_ms)):
         running = running[:most]
+        if seed >= ENOUGH and time.monotonic() + _heat_seconds(run_ms, len(running), rounds) > until:
+            break
         heat = dict([holder]) | {name: others[name] for name in running} | ({} if found else dict(once))
         latest = measured(heat, rounds, seed)
         found = found.followed_by(latest) if found else latest
@@ -69,5 +77,12 @@ def heats(run_ms: float) -> list[tuple[int, int]]:
 
 
 def race_seconds(run_ms: float, count: int) -> float:
-    """Return about how long a race of so many graphs with the holder takes, each run ``run_ms`` milliseconds."""
-    return sum((1 + min(count, most)) * seconds_of(run_ms, 1, rounds) for rounds, most in heats(run_ms))
+    """Return about how long a race of so many graphs with the holder takes at least, each run ``run_ms`` milliseconds.
+
+    Where none turns out to be slower and is out.
+    """
+    return sum(_heat_seconds(run_ms, min(count, most), rounds) for rounds, most in heats(run_ms)[:ENOUGH])
+
+
+def _heat_seconds(run_ms: float, count: int, rounds: int) -> float:
+    return (1 + count) * seconds_of(run_ms, 1, rounds)
