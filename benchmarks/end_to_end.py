@@ -127,13 +127,13 @@ def _by_tool(tool: str, source: Path) -> tuple[Path | None, str]:
     return (target, "") if not done.returncode and target.exists() else (None, last[:200])
 
 
-def bound_of(source: Path) -> float:
+def bound_of(source: Path, threads: int) -> float:
     """Return how many times faster a model would be if all but its products and convolutions took no time.
 
     By the measured costs of what onnxruntime executes: what substitutions that keep the arithmetic could gain at most.
     """
     graph = load(source)
-    found = OnnxRuntimeCost(dims=bind_dims(graph), start=graph).executed(graph)
+    found = OnnxRuntimeCost(dims=bind_dims(graph), threads=threads, start=graph).executed(graph)
     return sum(ms for _, ms in found) / max(sum(ms for key, ms in found if PRODUCTS.match(key)), 1e-9)
 
 
@@ -163,7 +163,7 @@ def row_of(network: Network, batch: int, settings: argparse.Namespace) -> dict[s
     row: dict[str, Any] = {"network": network.name, "batch": batch, "threads": settings.threads}
     row |= {"provider": settings.provider, "numerics": settings.numerics}
     if settings.provider == "cpu":
-        row["bound"] = round(bound_of(source), 3)
+        row["bound"] = round(bound_of(source, settings.threads), 3)
     if len(models) > 1:
         times, failed = measured(models, settings)
         speedups |= {n: [round(x, 4) for x in times.speedup(n)] for n in times.rounds if n != GIVEN}

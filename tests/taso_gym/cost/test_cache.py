@@ -37,6 +37,14 @@ def test_what_was_written_first_stays(tmp_path: Path) -> None:
     assert Cache(cache.path).get("a") == "1"
 
 
+def test_all_that_begins_alike_is_found(tmp_path: Path) -> None:
+    cache = Cache(tmp_path / "c")
+    for key in ("a|1", "a|2", "a", "b|3", "a}", "A|4"):
+        cache.put(key, key.upper())
+    assert cache.beginning("a|") == [("1", "A|1"), ("2", "A|2")]
+    assert cache.beginning("none") == []
+
+
 def test_two_processes_write_at_once(tmp_path: Path) -> None:
     path = tmp_path / "cache.sqlite"
     processes = [writer(path, name, 200) for name in "xy"]

@@ -37,6 +37,12 @@ def test_backward_predictions_are_seen() -> None:
     assert found.spearman == pytest.approx(-1.0) and found.right_signs == 0.0
 
 
+def test_the_noise_is_that_of_variants() -> None:
+    """The start's times are what the others are compared with: its halves are the same."""
+    halves = np.array([[1.0, 1.0], [1.0, 1.1]])
+    assert Calibration(np.ones(2), np.ones(2), halves).noise == pytest.approx(1 - 1 / 1.1)
+
+
 def test_what_is_within_the_noise_counts_neither_for_signs_nor_for_ranks() -> None:
     assert calibration(2 - MEASURED, noise=0.2).clear.tolist() == [True, False, False, False, False]
     assert calibration(2 - MEASURED, noise=0.2).right_signs == 1.0

@@ -21,6 +21,11 @@ def test_short_times_are_corrected_as_short_ones_and_long_ones_as_long_ones() ->
     )
 
 
+def test_caution_takes_a_look_for_more_than_most_of_its_like_turn_out_to_be() -> None:
+    looks = Looks([(100, 50 + i) for i in range(NEIGHBOURS)])
+    assert looks.expected(1000) == 615 and looks.expected(1000, 0.9) == 707 and looks.expected(1000, 1.0) == 730
+
+
 def test_a_few_odd_ones_and_times_of_nothing_do_not_matter() -> None:
     pairs = [(0, 5), (0, 0), *[(100, 80)] * FEW, (100, 1), (100, 10_000)]
     assert Looks(pairs).expected(1000) == 800

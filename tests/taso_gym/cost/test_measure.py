@@ -3,7 +3,6 @@
 import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
 from cost_graphs import write_chain
 
@@ -98,10 +97,28 @@ def test_another_runtime_is_a_script_that_answers(tmp_path: Path) -> None:
     assert found.time_ms("other") == 1000 and found.speedup("other").ratio < 0.1
 
 
-def test_settings_reach_the_session(tmp_path: Path) -> None:
+def test_settings_reach_the_session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The process that measures writes down how it opened its session."""
+    opened = tmp_path / "opened"
+    script = tmp_path / "child.py"
+    script.write_text(
+        f"import sys; sys.path.insert(0, {str(measure_module.CHILD.parent)!r})\n"
+        "import latency_child as child\n"
+        "sys.path.pop(0)  # which hides the package, as a file of that folder has its name\n"
+        "import onnxruntime as ort\n"
+        "whole = ort.InferenceSession\n"
+        "def session(model, options, **given):\n"
+        "    line = options.graph_optimization_level, given['disabled_optimizers'], options.intra_op_num_threads\n"
+        f"    open({str(opened)!r}, 'w').write(repr(line))\n"
+        "    return whole(model, options, **given)\n"
+        "ort.InferenceSession = session\n"
+        "child.main(child.serve)\n"
+    )
+    monkeypatch.setattr(measure_module, "CHILD", script)
     model = write_chain(tmp_path / "a.onnx", 1)
     settings = {"m": SessionSettings("basic", ("MatMulAddFusion",))}
-    assert np.all(measure({"m": model}, settings=settings, sessions=1, rounds=1).rounds["m"] > 0)
+    measure({"m": model}, settings=settings, sessions=1, rounds=1, threads=2)
+    assert "ORT_ENABLE_BASIC" in opened.read_text() and "['MatMulAddFusion'], 2)" in opened.read_text()
 
 
 def test_how_long_measuring_takes_is_known_before() -> None:

@@ -100,7 +100,7 @@ def test_what_was_looked_at_once_is_taken_for_what_turns_say_of_its_like(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(looks, "FEW", 2)
-    runtime = Scripted(a=[100, *[80] * TURNS], b=[100, *[80] * TURNS], c=[200], d=[300, *[150] * TURNS], e=[400])
+    runtime = Scripted(a=[100, *[80] * TURNS], b=[100, *[80] * TURNS], c=[200], d=[300, *[330] * TURNS], e=[400])
     first = NodeTimes(runtime, tmp_path / "c")
     for name in "abcd":
         first.measure(node(name), cold=False)
@@ -109,8 +109,13 @@ def test_what_was_looked_at_once_is_taken_for_what_turns_say_of_its_like(
     again.measure(node("e"), cold=False)
     assert again.of("e", 0.0) == 320
     third = again.in_turns([Turn("d", node("d"))], math.inf)
-    assert [third.of(name, 0.0) for name in "abcde"] == [80, 80, 160, 150, 320]
+    assert [third.of(name, 0.0) for name in "abcde"] == [80, 80, 160, 330, 320]
     assert first.of("c", 0.0) == 200
+    cautious = third.cautious()
+    assert [cautious.of(name, 0.0) for name in "abcde"] == [80, 80, 208, 330, 416]
+    later = NodeTimes(Scripted(), tmp_path / "c")
+    later.load("abcde")
+    assert [later.of(name, 0.0) for name in "abcde"] == [80, 80, 160, 330, 320]
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from copy import copy
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -17,15 +18,16 @@ from taso_gym.builder import GraphBuilder
 from taso_gym.cost import node_times
 from taso_gym.cost.measurement import THREAD_CPU, Measurement
 from taso_gym.cost.onnxruntime import OnnxRuntimeCost
+from taso_gym.errors import CostError
 from taso_gym.graph import Graph
 from taso_gym.rules.notation import parse_rules
 from taso_gym.rules.ruleset import RuleSet
 from taso_gym.rules.state import RewriteState
-from taso_gym.search import Budget, evidence, finalists, run
+from taso_gym.search import Budget, bouts, evidence, finalists, run
 from taso_gym.search.evidence import START, Evidence
 from taso_gym.search.finalist import Finalist
 from taso_gym.search.finalists import Contest
-from taso_gym.tensor import TensorType
+from taso_gym.tensor import TensorType, symbol
 
 pytest.importorskip("onnxruntime")
 
@@ -52,7 +54,7 @@ def first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Finalist:
     """The result of a search whose costs depend on what is in the cache."""
     monkeypatch.setattr("taso_gym.cost.onnxruntime.cache_bytes", lambda: 1)
     monkeypatch.setattr(node_times, "LARGE", 1)
-    monkeypatch.setattr(finalists, "HOPELESS", 3.0)
+    monkeypatch.setattr(bouts, "HOPELESS", 3.0)
     graph = layers()
     start = RewriteState(graph, RuleSet(parse_rules(RULES)), OnnxRuntimeCost(cache=tmp_path / "c", start=graph))
     return Finalist("first", start, run(start, "taso", Budget(steps=100)))
@@ -123,6 +125,74 @@ def test_what_looked_cheap_by_chance_is_not_kept(tmp_path: Path, taking: Any) ->
     assert not any("lucky" in name for names in asked for name in names)
 
 
+def test_what_only_costs_are_against_is_measured(tmp_path: Path, taking: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Costs that were measured again prefer another finalist than the first, which is the faster one."""
+    monkeypatch.setitem(TRUE, "Sqrt", 19)
+    b = GraphBuilder({"": 20})
+    b.output("y", b.add("Relu", b.input("x", TensorType("float", (4,)))))
+    rules = RuleSet(parse_rules("lucky: Relu(x) => Abs(x)\nbest: Relu(x) => Sqrt(x)"))
+    model = Repriced(tmp_path / "c", {"Relu": 30, "Abs": 5, "Sqrt": 19.8})
+    start = RewriteState(b.build(), rules, model)
+    first = Finalist("first", start, run(start, "taso", Budget(steps=9)))
+    taking(lambda graph: 1.0 - 0.5 * count(graph, "Abs"))
+    contest = Contest(first)
+    assert contest.run(60.0).name == "first" and contest.bouts[0].name == "first"
+    assert contest.bouts[0].speedup.ratio == 2.0
+
+
+def test_a_finalist_that_does_not_run_is_left_out_with_a_warning(
+    first: Finalist, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise CostError("expected first, without matmul-assoc to run, found nothing")
+
+    monkeypatch.setattr(evidence, "measure", fail)
+    with pytest.warns(UserWarning, match="not compared with first: first, without matmul-assoc, .*: expected"):
+        assert Contest(first).run(60.0).found.state.hash == first.found.state.hash
+
+
+def test_costs_that_fail_end_the_contest_with_a_warning(first: Finalist, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise CostError("expected a cache, found none")
+
+    monkeypatch.setattr(OnnxRuntimeCost, "in_turns", fail)
+    with pytest.warns(UserWarning, match="the contest of finalists ended early: expected a cache, found none"):
+        assert Contest(first).run(60.0) is first
+
+
+def test_an_interruption_ends_the_contest_and_keeps_the_best(first: Finalist, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(evidence, "measure", interrupt)
+    said: list[str] = []
+    assert Contest(first, progress=said.append).run(60.0).found.state.hash == first.found.state.hash
+    assert said[-1] == "interrupted"
+
+
+def test_an_interrupted_search_is_the_last_one(first: Finalist, taking: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = taking(lambda _: 1.0)
+    monkeypatch.setattr(finalists, "run", lambda *args, **_: replace(run(*args[:2], Budget(steps=0)), interrupted=True))
+    said: list[str] = []
+    Contest(first, progress=said.append).run(60.0)
+    assert sum(text.startswith("searching again") for text in said) == 1 and not asked
+
+
+def test_finalists_are_measured_at_the_sizes_that_are_costed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    b = GraphBuilder({"": 20})
+    b.output("y", b.add("Relu", b.input("x", TensorType("float", (symbol("batch"), 4)))))
+    graph, given = b.build(), list[dict[str, int]]()
+    model = OnnxRuntimeCost(dims={"batch": 8}, cache=tmp_path / "c", start=graph)
+
+    def measure(graphs: dict[str, Graph], *, dims: dict[str, int], rounds: int, **_: Any) -> Measurement:
+        given.append(dims)
+        return Measurement({name: np.ones((1, rounds)) for name in graphs}, 1, "cpu", THREAD_CPU)
+
+    monkeypatch.setattr(evidence, "measure", measure)
+    Evidence(graph).measure({START: graph}, model, 2, 0)
+    assert given == [{"batch": 8}]
+
+
 def test_a_rule_that_is_in_the_way_of_others_is_left_out(tmp_path: Path, taking: Any) -> None:
     text = "trap: Neg(x) => Abs(x)\nfirst: Neg(x) => Sqrt(x)\nthen: Relu(Sqrt(x)) => Exp(x)"
     b = GraphBuilder({"": 20})
@@ -138,7 +208,7 @@ def test_a_rule_that_is_in_the_way_of_others_is_left_out(tmp_path: Path, taking:
 def test_rules_that_are_overrated_are_left_out_together(
     tmp_path: Path, taking: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(finalists, "HOPELESS", 3.0)
+    monkeypatch.setattr(bouts, "HOPELESS", 3.0)
     b = GraphBuilder({"": 20})
     x = b.input("x", TensorType("float", (4,)))
     b.output("y", b.add("Relu", b.add("Neg", b.add("Sqrt", x))))
@@ -167,7 +237,7 @@ def test_no_graph_is_measured_twice_as_another(first: Finalist, taking: Any) -> 
 def test_a_graph_that_is_predicted_far_slower_is_not_measured(
     first: Finalist, taking: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(finalists, "HOPELESS", 1.1)
+    monkeypatch.setattr(bouts, "HOPELESS", 1.1)
     asked = taking(lambda graph: 3.0 - count(graph, "MatMul"))
     assert count(Contest(first).run(60.0).graph, "MatMul") == 1
     assert not any("matmul-assoc" in name for names in asked for name in names)

@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 from cost_graphs import mlp
 
+from taso_gym.cost.measure import seconds_of
 from taso_gym.cost.measurement import THREAD_CPU, Measurement
 from taso_gym.graph import Graph
+from taso_gym.search import race as race_module
 from taso_gym.search.race import ENOUGH, HEATS, MOST, SLOW_MS, Race, heats, race, race_seconds
 
 GRAPH = mlp()
@@ -47,9 +49,19 @@ def test_the_fastest_run_in_further_heats_and_the_fastest_of_them_wins() -> None
     assert found.speedups["d"].ratio == pytest.approx(1 / 0.9, rel=1e-3) and set(found.speedups) == set("abcdefg")
 
 
+def test_who_loses_a_heat_does_not_win_and_the_next_one_does() -> None:
+    class Lucky(Track):
+        def __call__(self, graphs: dict[str, Graph], rounds: int, seed: int) -> Measurement:
+            self.times["lucky"] = (0.5, 1.01, 0.5)[seed]
+            return super().__call__(graphs, rounds, seed)
+
+    found = Lucky(lucky=0.5, steady=0.9).race()
+    assert found.speedups["lucky"].low > 1 and found.winner == "steady"
+
+
 def test_who_is_slower_runs_once_and_nobody_wins() -> None:
     track = Track(a=1.05, b=1.2)
-    assert track.race()[1:] == ([], None) and len(track.heats) == 1
+    assert track.race()[1:3] == ([], None) and len(track.heats) == 1
 
 
 def test_more_than_a_heat_holds_do_not_run() -> None:
@@ -62,6 +74,15 @@ def test_who_is_measured_once_cannot_win() -> None:
     found = track.race(once=("start",))
     assert found.winner == "a" and "start" not in found.speedups
     assert ["start" in heat for heat, _ in track.heats] == [True, False, False]
+
+
+def test_how_much_longer_than_expected_it_took_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = iter([0.0, 100.0, 100.0, 1000.0, 1000.0])
+    monkeypatch.setattr(race_module.time, "monotonic", lambda: next(clock))
+    track = Track(a=0.9)
+    expected = 2 * seconds_of(SLOW_MS, 1, HEATS[1][0])
+    found = track.race(until=1000.0 + 2 * seconds_of(SLOW_MS, 1, HEATS[2][0]))  # enough but for the slowness
+    assert len(track.heats) == 2 and found.slowness == pytest.approx(900 / expected)
 
 
 def test_where_time_is_short_the_last_heat_is_left_out() -> None:

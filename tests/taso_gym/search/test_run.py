@@ -8,6 +8,8 @@ import pytest
 
 from taso_gym import cost, models
 from taso_gym.builder import GraphBuilder
+from taso_gym.cost.devices import DEVICES
+from taso_gym.cost.roofline import RooflineCost
 from taso_gym.errors import MissingPackageError, OptionError
 from taso_gym.rules.ruleset import RuleSet
 from taso_gym.rules.state import RewriteState, check
@@ -151,6 +153,29 @@ def test_checkpoint_holds_only_plain_data(start, tmp_path):
     file = tmp_path / "search.json"
     run(start, "beam", Budget(steps=2000), checkpoint=file)
     assert set(json.loads(file.read_text())) == {"identity", "seconds", "searcher"}
+
+
+class Anew(RooflineCost):
+    """Costs that are measured, and another time are others."""
+
+    deterministic = False
+    key = "measured"
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_a_search_by_measured_costs_goes_on_when_they_were_measured_anew(start, name, tmp_path):
+    file, models_ = tmp_path / "search.json", [Anew(device) for device in list(DEVICES)[:2]]
+    found = [
+        run(RewriteState(start.graph, start.rules, model), name, Budget(steps=steps), seed=1, checkpoint=file)
+        for model, steps in zip(models_, (3000, 3100), strict=True)
+    ]
+    assert found[1].path[:1] == found[0].path[:1] and found[1].explored >= found[0].explored
+    assert found[1].state.cost.time_ps < models_[1].graph(start.graph).time_ps
+
+
+@pytest.mark.parametrize("name", ["greedy", "taso"])
+def test_a_search_without_time_to_idle_still_goes_down(start, name):
+    assert run(start, name, Budget(60.0, idle=0.0)).path
 
 
 def test_a_search_that_finds_nothing_more_ends_when_it_has_been_idle(start):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -22,8 +23,9 @@ from taso_gym.rules.rule import Numerics
 from taso_gym.rules.ruleset import RuleSet, load_checked
 from taso_gym.rules.state import Match, RewriteState
 from taso_gym.search import Budget, Progress, SearchResult, run
+from taso_gym.search.bouts import Bout
 from taso_gym.search.finalist import Finalist
-from taso_gym.search.finalists import FIRST, IDLE, Bout, Contest
+from taso_gym.search.finalists import FIRST, IDLE, Contest
 
 
 class AppliedRule(NamedTuple):
@@ -143,10 +145,11 @@ def optimize(
         found = run(start, search, spend, seed, **kept, **options)
     else:
         first = spend._replace(seconds=FIRST * spend.seconds, idle=IDLE * spend.seconds)
+        began = time.monotonic()
         found = run(start, search, first, seed, **kept, **options)
         contest = Contest(Finalist("first", start, found), search, seed, options, progress=on_contest)
-        if found.path and not found.interrupted:
-            best = contest.run(spend.seconds - found.seconds)
+        if not found.interrupted:
+            best = contest.run(spend.seconds - max(found.seconds, time.monotonic() - began))
             start, found, bouts = best.start, best.found, contest.bouts
     checker = WalkChecker()
     applied = tuple(replayed(start, found.path, checker))

@@ -53,6 +53,16 @@ class Cache:
         row = self._run(lambda db: db.execute("SELECT value FROM measurements WHERE key = ?", (key,)).fetchone())
         return None if row is None else row[0]
 
+    def beginning(self, prefix: str) -> list[tuple[str, str]]:
+        """Return (the rest of the key, text) of all keys that begin with something.
+
+        Raises:
+            CostError: the cache can't be read, or is of another version.
+        """
+        query = "SELECT substr(key, ?), value FROM measurements WHERE key >= ? AND key < ?"
+        bounds = len(prefix) + 1, prefix, prefix[:-1] + chr(ord(prefix[-1]) + 1)
+        return self._run(lambda db: db.execute(query, bounds).fetchall())
+
     def put(self, key: str, value: str) -> str:
         """Write a text unless the key has one, and return the one it has: another process may have been first.
 

@@ -49,7 +49,7 @@ class Calibration:
     @property
     def noise(self) -> float:
         """Noise floor: median relative difference of a variant's two halves."""
-        return float(np.median(np.abs(self.halves[0] / self.halves[1] - 1)))
+        return float(np.median(np.abs(self.halves[0, 1:] / self.halves[1, 1:] - 1)))
 
     @property
     def clear(self) -> NDArray[np.bool_]:

@@ -11,9 +11,9 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
-from functools import cache
+from functools import cache, cached_property
 from math import prod
 from pathlib import Path
 from typing import Any, NamedTuple, Self
@@ -30,6 +30,8 @@ METHOD = 9
 COLD = "out of cache "
 """Begins the key of a node that is measured with its memory out of the cache, as well as in it."""
 TURNS = 7
+CAUTION = 0.9
+"""Part of the nodes that cost no more in turns than cautious times say."""
 OPERAND = re.compile(r"(const )?[a-z]\w*\[([0-9, ]*)\]")
 """An operand in the key of a node: its type and shape, and whether it is constant."""
 
@@ -52,7 +54,7 @@ class NodeTimes:
         """Begin with what a cache has; None for the user's."""
         self._runtime, self._cache = runtime, Cache(path)
         self._times: dict[str, int] = {}
-        self._looks = {cold: Looks() for cold in (False, True)}
+        self._quantile = 0.5
         self.path = self._cache.path
 
     def of(self, key: str, outside: float) -> int:
@@ -101,14 +103,14 @@ class NodeTimes:
     ) -> Self:
         """Return the same times, but the least of `TURNS` times for these; the cache has them, too.
 
-        Others become what is expected of them in turns, by all those that were measured once and in turns.
+        Others become what is expected of them in turns by then (`Looks`).
 
         Args:
             turns: the most important first: those that there isn't time for stay as they are.
             seconds: for the first turn of each a `TURNS`-th, so that what has one has time for all.
             progress: called with (turns done, turns in all).
         """
-        other, found, began = copy(self), dict[str, list[tuple[int, int]]](), time.monotonic()
+        found, began = dict[str, list[tuple[int, int]]](), time.monotonic()
         for count in range(TURNS):
             ends = began + (seconds if count else seconds / TURNS)
             for done, turn in enumerate(turns, count * len(turns) + 1):
@@ -121,10 +123,11 @@ class NodeTimes:
         for key, times in found.items():
             if len(times) > TURNS // 2:
                 self.remember(_settled(key), {"ps": _least(times)})
-        other._looks = {cold: Looks(self._pairs(cold)) for cold in (False, True)}
-        known = {key: other._known(key) for key in self._times}
-        other._times = {key: time_ps for key, time_ps in known.items() if time_ps is not None}
-        return other
+        return self._anew(self._quantile)
+
+    def cautious(self) -> Self:
+        """Return the same times, but what was looked at once is taken for more than most of its like turn out to be."""
+        return self._anew(CAUTION)
 
     def recall(self, name: str) -> dict[str, Any] | None:
         """Return what the cache has under a name.
@@ -150,6 +153,16 @@ class NodeTimes:
         """
         return json.loads(self._cache.put(self._key(name), json.dumps(value)))
 
+    def _anew(self, quantile: float) -> Self:
+        """Return the same times by all that the cache has by now."""
+        other = copy(self)
+        other._times, other._quantile = {}, quantile
+        other.__dict__.pop("_looks", None)
+        for key, time_ps in self._times.items():
+            known = other._known(key)
+            other._times[key] = time_ps if known is None else known
+        return other
+
     def _known(self, key: str) -> int | None:
         if settled := self.recall(_settled(key)):
             return settled["ps"]
@@ -157,15 +170,17 @@ class NodeTimes:
         return None if found is None else self._expected(key, found)
 
     def _expected(self, key: str, found: Mapping[str, int]) -> int:
-        return self._looks[key.startswith(COLD)].expected(found["ps"])
+        return self._looks[key.startswith(COLD)].expected(found["ps"], self._quantile)
 
-    def _pairs(self, cold: bool) -> Iterator[tuple[int, int]]:
-        """Yield the time by one look, and in turns, of each node that has both."""
-        for key in self._times:
-            if key.startswith(COLD) is cold:
-                look, settled = self.recall(_look(key)), self.recall(_settled(key))
-                if look and settled:
-                    yield look["ps"], settled["ps"]
+    @cached_property
+    def _looks(self) -> dict[bool, Looks]:
+        """What single looks say, in the cache and out of it, by all nodes that the cache has both times of."""
+        pairs: dict[bool, list[tuple[int, int]]] = {False: [], True: []}
+        for key, _ in self._cache.beginning(self._key(_settled(""))):
+            look, settled = self.recall(_look(key)), self.recall(_settled(key))
+            if look and settled:
+                pairs[key.startswith(COLD)].append((look["ps"], settled["ps"]))
+        return {cold: Looks(found) for cold, found in pairs.items()}
 
     def _measure(self, turn: Turn) -> tuple[int, int]:
         """Return the time of a node, and what of it is the copy of what it adds to in place within a network."""

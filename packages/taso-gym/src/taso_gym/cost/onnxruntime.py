@@ -216,6 +216,12 @@ class OnnxRuntimeCost(RegionalCost):
         other._node_times = self._node_times.in_turns(by_share, began + seconds - time.monotonic(), progress)
         return other
 
+    def cautious(self) -> Self:
+        """Return the same model, but what was measured once only costs more than it probably does."""
+        other = copy(self)
+        other._node_times = self._node_times.cautious()
+        return other
+
     def executed_alone(self, region: Region) -> list[Executed]:
         """Return the nodes that onnxruntime executes for a region, which aren't measured.
 

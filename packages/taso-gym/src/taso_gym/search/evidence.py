@@ -36,7 +36,7 @@ class Evidence:
             rounds: so many.
             seed: of their order.
         """
-        dims, runtime = bind_dims(self._graphs[START]), model.runtime
+        dims, runtime = bind_dims(self._graphs[START], model.dims), model.runtime
         threads, provider = runtime.threads, runtime.provider
         found = measure(graphs, threads=threads, provider=provider, dims=dims, sessions=1, rounds=rounds, seed=seed)
         first = found.reference

@@ -25,12 +25,14 @@ class Race(NamedTuple):
     Attributes:
         speedups: how many times faster than the holder each graph is, by all heats that it was in.
         faster: the graphs that are faster than the holder and were in more than one heat.
-        winner: the fastest, if it surely is faster than the holder; or None.
+        winner: the fastest that surely is faster than the holder, by all heats and in each; or None.
+        slowness: how many times as long the last heat took as it was expected to: graphs may take long to load.
     """
 
     speedups: dict[str, Speedup]
     faster: list[str]
     winner: str | None
+    slowness: float
 
 
 def race(
@@ -51,23 +53,28 @@ def race(
         run_ms: about how many milliseconds a graph takes.
         until: the time, as `time.monotonic` has it, when the last heat should be over.
     """
-    running, speedups, again = list(others), dict[str, Speedup](), set[str]()
+    running, speedups, again, lost = list(others), dict[str, Speedup](), set[str](), set[str]()
     found: Measurement | None = None
+    slowness = 1.0
     for seed, (rounds, most) in enumerate(heats(run_ms)):
         running = running[:most]
-        if seed >= ENOUGH and time.monotonic() + _heat_seconds(run_ms, len(running), rounds) > until:
+        began, expected = time.monotonic(), _heat_seconds(run_ms, len(running), rounds)
+        if seed >= ENOUGH and began + slowness * expected > until:
             break
         heat = dict([holder]) | {name: others[name] for name in running} | ({} if found else dict(once))
         latest = measured(heat, rounds, seed)
+        slowness = (time.monotonic() - began) / expected
         found = found.followed_by(latest) if found else latest
         speedups |= {name: found.speedup(name) for name in running}
         again.update(running if seed else ())
+        lost.update(name for name in running if latest.speedup(name).ratio <= 1)
         ranked = sorted(running, key=lambda name: -speedups[name].ratio)
         running = [name for name in ranked if speedups[name].high > 1]
         if not running:
             break
-    winner = running[0] if running and speedups[running[0]].low > 1 else None
-    return Race(speedups, [name for name in others if name in again and speedups[name].ratio > 1], winner)
+    winner = next((name for name in running if speedups[name].low > 1 and name not in lost), None)
+    faster = [name for name in others if name in again and speedups[name].ratio > 1]
+    return Race(speedups, faster, winner, slowness)
 
 
 def heats(run_ms: float) -> list[tuple[int, int]]:

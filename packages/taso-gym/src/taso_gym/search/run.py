@@ -122,15 +122,16 @@ def run(
         while not searcher.exhausted and not interrupted():
             if searcher.explored >= budget.steps or time.monotonic() - began >= budget.seconds:
                 break
-            if searcher.settled and time.monotonic() - gained >= budget.idle:
-                break
             searcher.exhausted = not searcher.step()
-            if searcher.best_value < best or not searcher.settled:
+            idle = searcher.settled and searcher.best_value >= best
+            if not idle:
                 gained, best = time.monotonic(), searcher.best_value
             if on_progress:
                 rewrites = len(searcher.path(searcher.best))
                 on_progress(Progress(searcher.explored, time.monotonic() - began, searcher.best_value, rewrites))
             keeper.save_if_due(searcher, time.monotonic() - began)
+            if idle and time.monotonic() - gained >= budget.idle:
+                break
         seconds = time.monotonic() - began
         keeper.save(searcher, seconds)
         if not searcher.exhausted and not interrupted():
@@ -187,13 +188,15 @@ class _Checkpoint:
     ) -> None:
         self.path = check_target(path) if path else None
         self.next = time.monotonic() + CHECKPOINT_SECONDS
+        model = start.cost_model
+        measured = model is not None and not model.deterministic  # may be measured anew meanwhile
         self.identity = {
             "search": search,
             "seed": seed,
             "options": {k: str(v) for k, v in sorted(options.items())},
             "graph": start.graph.canonical_digest() if path else "",
             "rules": start.rules.digest,
-            "cost_ps": start.cost.time_ps,
+            "costs": model.key if measured else start.cost.time_ps,
         }
 
     def load(self, searcher: Searcher) -> float:

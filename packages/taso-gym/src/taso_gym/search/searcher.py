@@ -161,6 +161,7 @@ class Searcher(ABC):
         return {
             "explored": self.explored,
             "exhausted": self.exhausted,
+            "start": self.values[0],
             "best": [self.best, self.best_value],
             "tree": tree,
             "rng": self.rng.bit_generator.state,
@@ -175,7 +176,7 @@ class Searcher(ABC):
         """
         try:
             self._tree[1:] = [(p, Match(r, tuple(nodes), v)) for p, r, nodes, v, _ in data["tree"]]
-            self.values[1:] = [int(value) for *_, value in data["tree"]]
+            self.values[:] = [data["start"], *(int(value) for *_, value in data["tree"])]
             self.explored, self.exhausted = data["explored"], data["exhausted"]
             self.best, self.best_value = data["best"]
             self.rng.bit_generator.state = data["rng"]

@@ -1,0 +1,101 @@
+"""Finalists are measured side by side with the best; the fastest takes its place, and no graph is measured twice."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from taso_gym.cost.measurement import Measurement, Speedup
+from taso_gym.cost.onnxruntime import OnnxRuntimeCost
+from taso_gym.errors import CostError
+from taso_gym.graph import Graph
+from taso_gym.search.evidence import Evidence
+from taso_gym.search.finalist import Finalist
+from taso_gym.search.race import HEATS, race, race_seconds
+
+HOPELESS = 1.1
+"""A graph that is predicted to take so many times as long as the best isn't measured."""
+SLOWNESS = 2.0
+"""A race is expected to take so many times as long until one was held: some graphs take seconds to load."""
+
+
+class Bout(NamedTuple):
+    """A measurement: how many times faster than the best so far a finalist was."""
+
+    name: str
+    speedup: Speedup
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.speedup}"
+
+
+class Bouts:
+    """Measures finalists.
+
+    Attributes:
+        held: every measurement.
+        evidence: what they say of the costs.
+    """
+
+    def __init__(self, first: Finalist, progress: Callable[[str], None]) -> None:
+        """Begin with nothing measured.
+
+        Args:
+            first: has the start, which isn't measured for itself.
+            progress: called with what is done next.
+        """
+        self.held: list[Bout] = []
+        self.evidence = Evidence(first.start.graph)
+        self._run_ms, self._slowness, self._progress = first.start.cost.time_ms, SLOWNESS, progress
+        self._seen = {first.start.hash}
+
+    def seconds(self, count: int) -> float:
+        """Return about how long it takes to measure so many."""
+        return self._slowness * race_seconds(self._run_ms, count)
+
+    def room(self, seconds: float) -> int:
+        """Return how many can be measured in some time; one may be too many."""
+        return max(count for count in range(1, HEATS[0][1] + 1) if count == 1 or self.seconds(count) <= seconds)
+
+    def meet(
+        self, best: Finalist, finalists: Iterable[Finalist | None], model: OnnxRuntimeCost, until: float
+    ) -> tuple[Finalist, list[Finalist]]:
+        """Measure those that are new and not hopeless against the best.
+
+        Args:
+            best: the fastest so far.
+            finalists: others; None is none.
+            model: costs, by which some are hopeless.
+            until: the time, as `time.monotonic` has it, when the measurements should be over.
+
+        Returns:
+            The fastest if it surely is faster than the best, else the best; and those that are faster.
+        """
+        self._seen.add(best.found.state.hash)
+        most_ps = HOPELESS * model.graph(best.graph).time_ps
+        new = dict[str, Finalist]()
+        for finalist in finalists:
+            if finalist is None or finalist.found.state.hash in self._seen:
+                continue
+            self._seen.add(finalist.found.state.hash)
+            if model.graph(finalist.graph).time_ps <= most_ps:
+                new[finalist.name] = finalist
+        return self._race(best, new, model, until) if new else (best, [])
+
+    def _race(
+        self, best: Finalist, new: dict[str, Finalist], model: OnnxRuntimeCost, until: float
+    ) -> tuple[Finalist, list[Finalist]]:
+        def measured(graphs: dict[str, Graph], rounds: int, seed: int) -> Measurement:
+            self._progress(f"measuring {len(graphs)} graphs")
+            return self.evidence.measure(graphs, model, rounds, seed)
+
+        graphs = {name: finalist.graph for name, finalist in new.items()}
+        try:
+            found = race((best.name, best.graph), graphs, measured, self.evidence.start, self._run_ms, until)
+        except CostError as error:  # the next ones may be measured yet
+            warnings.warn(f"not compared with {best.name}: {', '.join(graphs)}: {error}", stacklevel=2)
+            return best, []
+        self._slowness = found.slowness
+        self.held += [Bout(name, speedup) for name, speedup in found.speedups.items()]
+        return new[found.winner] if found.winner else best, [new[name] for name in found.faster]
