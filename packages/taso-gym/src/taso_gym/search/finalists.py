@@ -79,7 +79,7 @@ class Contest:
         self._shares = [first.model.outside]
         self._beaten: list[Finalist] = []
         self._search, self._seed, self._options = search, seed, dict(options or {})
-        self._say = progress or (lambda _: None)
+        self._say: Callable[[str], None] = progress or _silent
         self._bouts = Bouts(first, self._say)
 
     @property
@@ -237,3 +237,7 @@ class Contest:
                 return
             tried.add(rule)
             yield rule
+
+
+def _silent(_: str) -> None:
+    """Say nothing."""

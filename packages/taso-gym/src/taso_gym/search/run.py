@@ -189,14 +189,13 @@ class _Checkpoint:
         self.path = check_target(path) if path else None
         self.next = time.monotonic() + CHECKPOINT_SECONDS
         model = start.cost_model
-        measured = model is not None and not model.deterministic  # may be measured anew meanwhile
         self.identity = {
             "search": search,
             "seed": seed,
             "options": {k: str(v) for k, v in sorted(options.items())},
             "graph": start.graph.canonical_digest() if path else "",
             "rules": start.rules.digest,
-            "costs": model.key if measured else start.cost.time_ps,
+            "costs": start.cost.time_ps if model is None or model.deterministic else model.key,  # measured anew perhaps
         }
 
     def load(self, searcher: Searcher) -> float:
