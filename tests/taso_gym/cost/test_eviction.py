@@ -6,13 +6,16 @@ import pytest
 from cost_graphs import weight
 
 from taso_gym.builder import GraphBuilder
-from taso_gym.cost import eviction
-from taso_gym.cost.eviction import cache_bytes
+from taso_gym.cost import eviction, onnxruntime
+from taso_gym.cost.eviction import Eviction, cache_bytes
 from taso_gym.cost.onnxruntime import KEPT, OnnxRuntimeCost
 from taso_gym.graph import Graph
 from taso_gym.tensor import TensorType
 
 pytest.importorskip("onnxruntime")
+
+CACHE = 1 << 24
+"""Bytes of the cache of the machine that costs are of."""
 
 
 def layers(width: int, depth: int) -> Graph:
@@ -38,11 +41,28 @@ def test_a_system_that_does_not_say_has_no_known_cache(monkeypatch: pytest.Monke
     assert cache_bytes() == 0
 
 
-@pytest.mark.skipif(not cache_bytes(), reason="the size of the cache isn't known")
 @pytest.mark.parametrize("part", [KEPT, 1.0])
-def test_weights_that_the_cache_does_not_keep_are_read_from_memory(part: float, tmp_path: Path) -> None:
+def test_weights_that_the_cache_does_not_keep_are_read_from_memory(
+    part: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(onnxruntime, "cache_bytes", lambda: CACHE)
     width, cache = 256, tmp_path / "cache.sqlite"
-    few, many = layers(width, 1), layers(width, int(part * cache_bytes()) // (4 * width * width) + 1)
+    few, many = layers(width, 1), layers(width, int(part * CACHE) // (4 * width * width) + 1)
     kept, read = (OnnxRuntimeCost(cache=cache, start=graph) for graph in (few, many))
     assert (kept.depends_on_cache, read.depends_on_cache) == (False, True)
-    assert read.graph(few).time_ps > 1.2 * kept.graph(few).time_ps
+
+    def time(_model: bytes, _feeds: dict[str, object], cold: bool) -> int:
+        return 500 if cold else 100
+
+    for found in (kept, read):
+        monkeypatch.setattr(found.runtime, "time", time)
+    assert kept.graph(few).time_ps == 100
+    weights = width / (width + 1)  # part of what a product reads
+    assert read.graph(few).time_ps == 100 + round(weights * 400)
+
+
+@pytest.mark.skipif(not cache_bytes(), reason="the size of the cache isn't known")
+def test_more_is_read_than_the_cache_holds() -> None:
+    evict = Eviction()
+    others = evict._others  # pyright: ignore[reportPrivateUsage]
+    assert others.nbytes >= 2 * cache_bytes()
