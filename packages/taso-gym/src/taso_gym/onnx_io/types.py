@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable
 
-from onnx import ModelProto, TensorShapeProto, TypeProto
+from onnx import ModelProto, TensorShapeProto, TypeProto, ValueInfoProto
 
 from taso_gym.onnx_io.shape_values import ShapeValue
 from taso_gym.onnx_io.tensors import dtype_of
@@ -23,10 +23,10 @@ class TypeReader:
     def __init__(self, model: ModelProto) -> None:
         """Take the model whose dimension names are in use."""
         graph = model.graph
-        infos = (info for listed in (graph.input, graph.output, graph.value_info) for info in listed)
-        self._declared = {d.dim_param for info in infos for d in info.type.tensor_type.shape.dim}
+        self._of_inputs = _dimension_names(graph.input)
+        declared = self._of_inputs | _dimension_names(graph.output) | _dimension_names(graph.value_info)
         self._mark = "#"
-        while any(self._mark in name for name in self._declared):
+        while any(self._mark in name for name in declared):
             self._mark += "#"
         self._inferred: dict[str, Dim] = {}
 
@@ -114,8 +114,12 @@ class TypeReader:
         return symbol(f"{name}{self._mark}{axis}")
 
     def _is_made_up(self, name: str) -> bool:
-        """Whether onnx's shape inference made this name up for a dimension of unknown size."""
-        return name.startswith("unk__") and name not in self._declared
+        """Whether onnx's shape inference made this name up for a dimension of unknown size.
+
+        A file that has been through it before, in onnx's version converter for one, has names of that time for
+        values inside, which say nothing of what goes by the same names now.
+        """
+        return name.startswith("unk__") and name not in self._of_inputs
 
     def _without_made_up(self, proto: TypeProto) -> TypeProto:
         result = TypeProto()
@@ -127,6 +131,10 @@ class TypeReader:
             if self._is_made_up(dim.dim_param):
                 dim.ClearField("dim_param")
         return result
+
+
+def _dimension_names(infos: Iterable[ValueInfoProto]) -> set[str]:
+    return {d.dim_param for info in infos for d in info.type.tensor_type.shape.dim}
 
 
 def _dim(dim: TensorShapeProto.Dimension) -> Dim | None:
