@@ -1,4 +1,4 @@
-"""What single looks at kernels say of the least of several: most are too high, and the smallest kernels' the most."""
+"""What single looks at kernels say of times in turns: most are too high, and the smallest kernels' the most."""
 
 from __future__ import annotations
 

@@ -2,8 +2,9 @@
 
 One node after the other, each at another moment, is what a search can afford; such times scatter by 4 to 30 % on a
 shared machine, whose slow phases last from tens of milliseconds to seconds. In turns, a little of each and that several
-times, most are also measured in a fast phase: the least of those times scatters half as much as their median, or less
-(`benchmarks/scatter.py`).
+times, most are also measured in a fast phase, and their second least time counts: it scatters less than the median
+(`benchmarks/scatter.py`), and unlike the least it doesn't prefer short kernels, which more often than long ones have a
+moment when nothing else disturbs them (`benchmarks/estimators.py`).
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from taso_gym.cost.looks import Looks
 from taso_gym.cost.sessions import Runtime
 from taso_gym.errors import CostError
 
-METHOD = 9
+METHOD = 10
 """How costs are measured; what an earlier version of the package put into a cache isn't taken for the same."""
 COLD = "out of cache "
 """Begins the key of a node that is measured with its memory out of the cache, as well as in it."""
@@ -89,7 +90,7 @@ class NodeTimes:
         for part in _parts_of([key]) - self._times.keys():
             known = self._known(part)
             if known is None:
-                found = self.remember(_look(part), {"ps": _least([self._measure(Turn(part, node))])})
+                found = self.remember(_look(part), {"ps": _quiet([self._measure(Turn(part, node))])})
                 known = self._expected(part, found)
             self._times[part] = known
         return key
@@ -101,7 +102,7 @@ class NodeTimes:
     def in_turns(
         self, turns: Sequence[Turn], seconds: float, progress: Callable[[int, int], None] | None = None
     ) -> Self:
-        """Return the same times, but the least of `TURNS` times for these; the cache has them, too.
+        """Return the same times, but the second least of `TURNS` times for these; the cache has them, too.
 
         Others become what is expected of them in turns by then (`Looks`).
 
@@ -122,7 +123,7 @@ class NodeTimes:
             turns = turns[: len(found)]
         for key, times in found.items():
             if len(times) > TURNS // 2:
-                self.remember(_settled(key), {"ps": _least(times)})
+                self.remember(_settled(key), {"ps": _quiet(times)})
         return self._anew(self._quantile)
 
     def cautious(self) -> Self:
@@ -201,10 +202,10 @@ def operands_of(key: str) -> tuple[float, int]:
     return sum(constants) / (sum(constants + others) or 1), max(others, default=0)
 
 
-def _least(times: Iterable[tuple[int, int]]) -> int:
-    """Return what is left of the least time without the least copy."""
-    whole, copies = zip(*times, strict=True)
-    return max(min(whole) - min(copies), 0)
+def _quiet(times: Iterable[tuple[int, int]]) -> int:
+    """Return what is left of the time when little else disturbed it without the copy when little disturbed that."""
+    whole, copies = (sorted(values)[len(values) // 4] for values in zip(*times, strict=True))
+    return max(whole - copies, 0)
 
 
 def _look(key: str) -> str:
