@@ -11,18 +11,20 @@ so that the least time prefers rewrites into many small ones wherever the machin
 from __future__ import annotations
 
 import argparse
+import json
+import sqlite3
 import statistics
 import tempfile
-from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
 from taso_gym import load
 from taso_gym.cost.measure import measure
+from taso_gym.cost.node_times import TURNS
 from taso_gym.cost.onnxruntime import OnnxRuntimeCost
 from taso_gym.graph import Graph
 
@@ -31,31 +33,24 @@ ESTIMATORS: dict[str, Callable[[Sequence[int]], float]] = {
     "second least": lambda times: sorted(times)[len(times) // 4],
     "median": statistics.median,
 }
-Times = Mapping[tuple[bytes, bool], list[int]]
 
 
-def times_of(graphs: Sequence[Graph], folder: Path) -> Times:
-    """Return picoseconds of all kernels of graphs, by model and whether it was out of the cache, in turns."""
-    cost, found = OnnxRuntimeCost(cache=folder / "turns.sqlite", start=graphs[0]), defaultdict[Any, list[int]](list)
-    time = cost.runtime.time
-
-    def recording(model: bytes, feeds: Mapping[str, Any], cold: bool = False) -> int:
-        found[model, cold].append(time(model, feeds, cold))
-        return found[model, cold][-1]
-
-    cost.runtime.time = recording
-    cost.in_turns(graphs)
-    return found
+def measured_in_turns(graphs: Sequence[Graph], cache: Path) -> None:
+    """Put the times of all kernels of graphs into a cache."""
+    OnnxRuntimeCost(cache=cache, start=graphs[0]).in_turns(graphs)
 
 
-def predicted_ms(graphs: Sequence[Graph], times: Times, estimator: str, folder: Path) -> list[float]:
-    """Return milliseconds of graphs by an estimator of recorded times."""
-    cost = OnnxRuntimeCost(cache=folder / f"{estimator}.sqlite", start=graphs[0])
-
-    def recorded(model: bytes, feeds: Mapping[str, Any], cold: bool = False) -> int:  # noqa: ARG001
-        return round(ESTIMATORS[estimator](times[model, cold]))
-
-    cost.runtime.time = recorded
+def predicted_ms(graphs: Sequence[Graph], cache: Path, estimator: str) -> list[float]:
+    """Return milliseconds of graphs, by an estimator of the times in a cache, which are changed to it."""
+    with closing(sqlite3.connect(cache)) as db, db:
+        mark = f"|node in {TURNS} turns "
+        rows = db.execute("SELECT key, value FROM measurements WHERE instr(key, ?)", (mark,)).fetchall()
+        for key, value in rows:
+            known = json.loads(value)
+            whole, copies = (ESTIMATORS[estimator](times) for times in zip(*known["turns"], strict=True))
+            changed = json.dumps(known | {"ps": round(max(whole - copies, 0))})
+            db.execute("UPDATE measurements SET value = ? WHERE key = ?", (changed, key))
+    cost = OnnxRuntimeCost(cache=cache, start=graphs[0])
     return [cost.graph(graph).time_ps / 1e9 for graph in graphs]
 
 
@@ -69,8 +64,9 @@ def main() -> None:
         files: dict[str, str] = dict(zip(("file", "result"), pair.split("="), strict=True))
         graphs = [load(file) for file in files.values()]
         with tempfile.TemporaryDirectory() as folder:
-            times = times_of(graphs, Path(folder))
-            found = [predicted_ms(graphs, times, estimator, Path(folder)) for estimator in ESTIMATORS]
+            cache = Path(folder) / "measurements.sqlite"
+            measured_in_turns(graphs, cache)
+            found = [predicted_ms(graphs, cache, estimator) for estimator in ESTIMATORS]
         measured = measure(dict(files), rounds=options.rounds)
         table.add_row(
             Path(files["file"]).stem,

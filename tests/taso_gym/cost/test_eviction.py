@@ -29,11 +29,15 @@ def layers(width: int, depth: int) -> Graph:
 
 
 def test_the_largest_cache_counts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    for name, text in (("index0", "32K\n"), ("index2", "3M\n")):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "size").write_text(text)
+    for level, size in ((1, "32K\n"), (2, "512K\n"), (3, "3M\n")):
+        folder = tmp_path / f"index{level}"
+        folder.mkdir()
+        (folder / "level").write_text(f"{level}\n")
+        (folder / "size").write_text(size)
     monkeypatch.setattr(eviction, "CACHES", tmp_path)
     assert cache_bytes() == 3 << 20
+    assert cache_bytes(2) == 512 << 10
+    assert cache_bytes(4) == 0
 
 
 def test_a_system_that_does_not_say_has_no_known_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

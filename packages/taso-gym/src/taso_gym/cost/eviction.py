@@ -19,19 +19,22 @@ import numpy as np
 
 CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
 UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
-LARGE = 1 << 18
-"""Elements of a result that doesn't stay in the inner caches: 1 MiB of floats."""
 COPYABLE = frozenset({f"tensor({name})" for name in ("float", "double", "float16", "int64", "int32", "uint8", "bool")})
 """Types of values that can be read as a NumPy array."""
 
 
-def cache_bytes() -> int:
-    """Return the size of the largest cache of the CPU; 0 where the system doesn't say."""
+def cache_bytes(level: int | None = None) -> int:
+    """Return the size of the CPU's largest cache, or its largest of a level; 0 where the system doesn't say."""
     sizes = [0]
-    for path in CACHES.glob("index*/size"):
-        text = path.read_text(encoding="ascii").strip()
-        sizes.append(int(text.rstrip("KMG")) * UNITS.get(text[-1], 1))
+    for folder in CACHES.glob("index*"):
+        if level is None or int((folder / "level").read_text(encoding="ascii")) == level:
+            text = (folder / "size").read_text(encoding="ascii").strip()
+            sizes.append(int(text.rstrip("KMG")) * UNITS.get(text[-1], 1))
     return max(sizes)
+
+
+LARGE = (cache_bytes(2) or 1 << 20) // 4
+"""Floats of a result that doesn't stay in the inner caches; where the system doesn't say how large these are, 1 MiB."""
 
 
 class Eviction:

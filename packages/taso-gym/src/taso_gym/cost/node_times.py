@@ -123,7 +123,7 @@ class NodeTimes:
             turns = turns[: len(found)]
         for key, times in found.items():
             if len(times) > TURNS // 2:
-                self.remember(_settled(key), {"ps": _quiet(times)})
+                self.remember(_settled(key), {"ps": _quiet(times), "turns": times})
         return self._anew(self._quantile)
 
     def cautious(self) -> Self:
