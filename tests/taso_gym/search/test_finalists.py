@@ -148,9 +148,7 @@ def test_a_finalist_that_does_not_run_is_left_out_with_a_warning(
 
     monkeypatch.setattr(evidence, "measure", fail)
     contest = Contest(first)
-    with pytest.warns(
-        UserWarning, match="not compared with .*: expected first, without matmul-assoc"
-    ):
+    with pytest.warns(UserWarning, match="not compared with .*: expected first, without matmul-assoc"):
         assert contest.run(60.0).found.path
     assert not contest.bouts
 

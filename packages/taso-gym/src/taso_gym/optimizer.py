@@ -24,6 +24,7 @@ from taso_gym.rules.ruleset import RuleSet, load_checked
 from taso_gym.rules.state import Match, RewriteState
 from taso_gym.search import Budget, Progress, SearchResult, run
 from taso_gym.search.bouts import Bout
+from taso_gym.search.equal import equal_part
 from taso_gym.search.finalist import Finalist
 from taso_gym.search.finalists import FIRST, IDLE, Contest
 
@@ -86,6 +87,19 @@ class Result:
     def save(self, path: str | Path) -> None:
         """Write the result as an ONNX file, whole or not at all."""
         onnx_io.save(self.graph, path)
+
+    def equal_part(self, differs: Callable[[Graph], bool]) -> tuple[Result, tuple[str, ...]] | None:
+        """Return what is left of a result that isn't equal (`taso_gym.search.equal`), and the rules that are left out.
+
+        Args:
+            differs: whether a graph computes something else than the original.
+        """
+        end = self.search.state
+        start = RewriteState(self.original, end.rules, end.cost_model)
+        if not (rest := equal_part(Finalist("", start, self.search), differs)):
+            return None
+        found, culprits = rest
+        return _result(self.original, found.start, found.found, self.objective, self.bouts), culprits
 
 
 def optimize(
@@ -151,13 +165,24 @@ def optimize(
         if not found.interrupted:
             best = contest.run(spend.seconds - max(found.seconds, time.monotonic() - began))
             start, found, bouts = best.start, best.found, contest.bouts
-    checker = WalkChecker()
+    return _result(graph, start, found, goal, tuple(bouts))
+
+
+def _result(
+    original: Graph, start: RewriteState, found: SearchResult, goal: Objective, bouts: tuple[Bout, ...]
+) -> Result:
+    """Return what a search found with what is said of it; every rewritten site is checked on the way.
+
+    Raises:
+        EquivalenceError: a site computes something else.
+    """
+    checker, judge, graph = WalkChecker(), start.cost_model, found.state.graph
     applied = tuple(replayed(start, found.path, checker))
-    ends = [quantities(state.graph, state.cost, start.cost_model) for state in (start, found.state)]
+    ends = [quantities(state.graph, state.cost, judge) for state in (start, found.state)]
     both = {name: (ends[0][name], ends[1][name]) for name in ends[0]}
-    share = judge.share_recorded(found.state.graph) if isinstance(judge, RecordedCost) else None
+    share = judge.share_recorded(graph) if isinstance(judge, RecordedCost) else None
     costed = (start.cost, found.state.cost)
-    return Result(graph, found.state.graph, *costed, applied, found, goal, both, checker.result(), tuple(bouts), share)
+    return Result(original, graph, *costed, applied, found, goal, both, checker.result(), bouts, share)
 
 
 def replayed(state: RewriteState, path: tuple[Match, ...], checker: WalkChecker) -> list[AppliedRule]:

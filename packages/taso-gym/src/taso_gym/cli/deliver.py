@@ -42,19 +42,37 @@ class Wanted:
     provider: str = "cpu"
 
 
+class _DifferenceError(EquivalenceError):
+    """The result computes something else than the original."""
+
+
 class _NotFaster(Exception):  # noqa: N818 - a reason to write nothing, not an error
     """The result isn't measurably faster than the original."""
 
 
 def deliver(model: Path, output: Path, result: Result, wanted: Wanted) -> None:
-    """Write the result if it is equal and better, else the original.
+    """Write the result if it is equal and better, else what is left of it without the rules that make it differ.
 
-    Better means faster where time is the objective, else that the objective is lower.
+    Better means faster where time is the objective, else that the objective is lower. Where nothing is, the original
+    is written.
 
     Raises:
-        EquivalenceError: the result differs or can't be compared, and nothing forces us.
+        EquivalenceError: the result differs whatever is left out, or can't be compared, and nothing forces us.
         CostError: it needs more memory than the limit.
     """
+    try:
+        _deliver(model, output, result, wanted)
+    except _DifferenceError as error:
+        say(f"{error}: looking for the rule that makes it differ")
+        rest = result.equal_part(lambda graph: not compare(model, graph, rewritten=(result.original, graph)).ok)
+        if rest is None:
+            raise EquivalenceError(f"{error}; nothing was written") from error
+        left, culprits = rest
+        say(f"left out: {', '.join(culprits)}; {left.improvement_percent:.2f} % saved without")
+        _deliver(model, output, left, wanted)
+
+
+def _deliver(model: Path, output: Path, result: Result, wanted: Wanted) -> None:
     _expect_fits(result, force=wanted.force)
     if not result.applied and not wanted.settings:
         _keep(model, output, f"nothing that lowers the {_aim(result)} was found")
@@ -111,7 +129,7 @@ def _compare(model: Path, written: Path, result: Result, *, force: bool) -> bool
         return False
     console.print(report)
     if not report.ok and not force:
-        raise EquivalenceError(f"{report.verdict}; nothing was written")
+        raise _DifferenceError(report.verdict)
     return True
 
 

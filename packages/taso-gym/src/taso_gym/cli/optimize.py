@@ -84,8 +84,8 @@ def optimize(
 ) -> None:
     """Make an ONNX model faster with substitutions that keep its meaning.
 
-    The result is compared with the original on random inputs and timed against it before it is written: a file that
-    isn't equal is not written, and where nothing is gained the original is copied unchanged.
+    The result is compared with the original on random inputs and timed against it before it is written: what makes
+    it differ is left out, and where nothing is gained the original is copied unchanged.
     """
     if numerics not in get_args(Numerics):
         raise OptionError(f"expected --numerics exact, reassociate or fast, found {numerics!r}")

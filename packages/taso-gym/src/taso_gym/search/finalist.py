@@ -68,6 +68,15 @@ class Finalist:
             state = child
         return tuple(way)
 
+    def graphs(self) -> list[Graph]:
+        """Return the graph after each rewrite on the way."""
+        graphs: list[Graph] = []
+        state = self.start
+        for match in self.found.path:
+            state = state.apply(match)
+            graphs.append(state.graph)
+        return graphs
+
     @cached_property
     def gains(self) -> Counter[str]:
         """For each rule on the way what it gains by the costs, in picoseconds."""
@@ -86,7 +95,7 @@ class Finalist:
     def without(self, rules: Collection[str]) -> Finalist:
         """Return what is left of it without some rules: every rewrite on the way that needs none of theirs."""
         graph = self.start.graph
-        state = start = RewriteState(graph, remaining(self.start.rules, rules), self.model)
+        state = start = RewriteState(graph, remaining(self.start.rules, rules), self.start.cost_model)
         same = {node_id: node_id for node_id in graph.nodes}
         path: list[Match] = []
         for rule, match, _, edit in self.way:

@@ -1,0 +1,75 @@
+"""A result that differs loses the rules that make it differ, and nothing else."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from taso_gym import RuleSet
+from taso_gym.builder import GraphBuilder
+from taso_gym.cost.roofline import RooflineCost
+from taso_gym.graph import Graph
+from taso_gym.rules.notation import parse_rules
+from taso_gym.rules.state import RewriteState
+from taso_gym.search import Budget, run
+from taso_gym.search.equal import equal_part
+from taso_gym.search.finalist import Finalist
+from taso_gym.tensor import TensorType
+
+RULES = """
+neg-neg: Neg(Neg(x)) => x
+relu-relu: Relu(Relu(x)) => Relu(x)
+exp-sum: Mul(Exp(x), Exp(y)) => Exp(Add(x, y))
+"""
+
+
+@pytest.fixture
+def found() -> Finalist:
+    """Three rules, each used twice."""
+    b = GraphBuilder({"": 20})
+    x = b.input("x", TensorType("float", (64, 64)))
+    for _ in range(2):
+        x = b.add("Neg", b.add("Neg", x))
+        x = b.add("Relu", b.add("Relu", x))
+        x = b.add("Mul", b.add("Exp", x), b.add("Exp", b.add("Tanh", x)))
+    b.output("y", x)
+    start = RewriteState(b.build(), RuleSet(parse_rules(RULES)), RooflineCost())
+    result = run(start, "greedy", Budget(steps=200))
+    assert len(result.path) == 6
+    return Finalist("", start, result)
+
+
+def has(graph: Graph, op: str, count: int) -> bool:
+    return sum(node.sig.op.name == op for _, node in graph.operators()) >= count
+
+
+@pytest.mark.parametrize(("op", "count", "culprit"), [("Neg", 4, "neg-neg"), ("Relu", 3, "relu-relu")])
+def test_only_what_makes_it_differ_is_left_out(found: Finalist, op: str, count: int, culprit: str) -> None:
+    """A graph counts as different once the rule was used where it mustn't be: even once, or at the second place."""
+    rest = equal_part(found, lambda graph: not has(graph, op, count))
+    assert rest is not None
+    left, culprits = rest
+    assert culprits == (culprit,)
+    assert len(left.found.path) == 4 and has(left.graph, op, 4)
+    assert left.graph == left.found.state.graph
+
+
+def test_several_rules_are_left_out(found: Finalist) -> None:
+    rest = equal_part(found, lambda graph: not (has(graph, "Neg", 4) and has(graph, "Exp", 4)))
+    assert rest is not None and set(rest[1]) == {"neg-neg", "exp-sum"}
+    assert len(rest[0].found.path) == 2
+
+
+def test_what_is_equal_stays(found: Finalist) -> None:
+    rest = equal_part(found, lambda _: False)
+    assert rest == (found, ())
+
+
+def test_a_start_that_differs_cant_be_mended(found: Finalist) -> None:
+    assert equal_part(found, lambda _: True) is None
+
+
+def test_few_graphs_are_compared(found: Finalist) -> None:
+    asked: list[Graph] = []
+    equal_part(found, lambda graph: bool(asked.append(graph)) or not has(graph, "Neg", 4))
+    assert len(asked) <= 2 + int(np.ceil(np.log2(6))) + 1
