@@ -9,10 +9,12 @@ from itertools import pairwise
 import pytest
 from matching_graphs import RULES, cnn, graph_of, random_graph, rule_set, show, transformer
 
+from taso_gym import RuleSet, models
 from taso_gym.cost_model import Cost
 from taso_gym.errors import MatchError
 from taso_gym.graph import Graph
 from taso_gym.rules import compiled
+from taso_gym.rules.rewrite import rewrite
 from taso_gym.rules.state import Match, RewriteState, check
 from taso_gym.signature import Signature
 
@@ -194,6 +196,24 @@ def test_an_edit_says_what_was_done() -> None:
 def test_matches_come_in_ascending_order() -> None:
     for row in RewriteState(transformer(), rule_set(RULES)).matches:
         assert list(row) == sorted(row)
+
+
+def test_an_operator_can_be_exchanged_at_all_places() -> None:
+    places = 50
+    chain = graph_of("Exp(Neg(" * places + "x" + "))" * places, x="2")
+    (matches,) = RewriteState(chain, rule_set("r: Exp(x) => Sqrt(x)")).matches
+    assert len(matches) == places
+
+
+@pytest.mark.parametrize("name", ["GPT2", "T5Encoder", "NasRNN"])
+def test_only_matches_that_give_the_same_graph_are_left_out(name: str) -> None:
+    state = RewriteState(models.build(name, **({} if name == "NasRNN" else {"layers": 2})), RuleSet.load("default"))
+    every = state._all
+    assert every._others
+    for change, others in every._others.items():
+        first, *rest = (every.site(match) for match in (every._first[change], *others))
+        digest = rewrite(state.graph, first).finish().canonical_digest()
+        assert all(rewrite(state.graph, site).finish().canonical_digest() == digest for site in rest)
 
 
 def test_its_text_says_how_large_it_is_and_what_it_costs() -> None:

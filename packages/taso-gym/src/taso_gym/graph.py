@@ -123,13 +123,20 @@ def output_index(value: int) -> int:
 
 
 def node_hash(sig: Signature, input_sems: tuple[int, ...]) -> int:
-    """Return a node's part of the graph hash, from its signature and its inputs' semantic ids.
+    """Return a node's part of the graph hash, from its signature and its inputs' semantic ids."""
+    return mixed(sig.hash, sig.symmetric, input_sems)
 
-    The order of a commutative operator's operands makes no difference.
+
+def mixed(sig_hash: int, symmetric: bool, input_sems: tuple[int, ...]) -> int:
+    """Return `node_hash` of a signature with that hash.
+
+    The order of a commutative operator's operands makes no difference. Python's hash of a pair is nearly linear in the
+    last: hashes of two operators with the same operands would differ by the same at many places, and the graph hash,
+    their sum, wouldn't say at which of them one took the other's place. Hence the square.
     """
-    if sig.symmetric and input_sems[0] > input_sems[1]:
+    if symmetric and input_sems[0] > input_sems[1]:
         input_sems = (input_sems[1], input_sems[0], *input_sems[2:])
-    return hash((sig.hash, input_sems)) % HASH_MODULUS
+    return hash((sig_hash, input_sems)) ** 2 % HASH_MODULUS
 
 
 class Graph:

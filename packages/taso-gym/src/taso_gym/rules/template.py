@@ -12,7 +12,7 @@ from operator import itemgetter
 from typing import Any, NamedTuple
 
 from taso_gym.errors import TypeInferenceError
-from taso_gym.graph import HASH_MODULUS, OUTPUT_BITS, Node, Weight
+from taso_gym.graph import HASH_MODULUS, OUTPUT_BITS, Node, Weight, mixed
 from taso_gym.rules.acyclic import dependencies, guards
 from taso_gym.rules.binding import Binder, floating_type
 from taso_gym.rules.conditions import holds
@@ -51,10 +51,7 @@ class Step(NamedTuple):
             records: the matched nodes.
         """
         own, symmetric, read, heirs, _ = self
-        operands = read(sems)
-        if symmetric and operands[0] > operands[1]:
-            operands = (operands[1], operands[0], *operands[2:])
-        found = hash((own, operands)) % HASH_MODULUS
+        found = mixed(own, symmetric, read(sems))
         for output, heir in enumerate(heirs):
             sems.append(hash((found, output)) % HASH_MODULUS if heir is None else records[heir[0]].sems[heir[1]])
         return found
