@@ -27,7 +27,11 @@ follows: Max(x, Neg(x)) => Sqrt(Mul(x, x))
 in-the-way: Neg(Abs(x)) => Min(x, Neg(x))
 """
 US = 1_000_000
-TIMES_PS = {"Abs": 10 * US, "Max": 6 * US, "Neg": 6 * US, "Sqrt": US, "Mul": US, "Min": 10 * US - 1000}
+PREVENTS = """
+gains-more: Exp(x) => Sqrt(x)
+prevented: Neg(Exp(x)) => Exp(x)
+"""
+TIMES_PS = {"Exp": 10 * US, "Abs": 10 * US, "Max": 6 * US, "Neg": 6 * US, "Sqrt": US, "Mul": US, "Min": 10 * US - 1000}
 
 
 class Given(RooflineCost):
@@ -39,15 +43,24 @@ class Given(RooflineCost):
         return TIMES_PS[sig.op.name], 1
 
 
-@pytest.fixture
-def start(monkeypatch: pytest.MonkeyPatch) -> RewriteState:
+@pytest.fixture(autouse=True)
+def exact(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(searcher, "NOISE", 0.0)
+
+
+def negated(operator: str, rules: str) -> RewriteState:
+    """A chain of an operator and Neg, `PLACES` times."""
     builder = GraphBuilder({"": 20})
     value = builder.input("x", TensorType("float", (2, 3)))
     for _ in range(PLACES):
-        value = builder.add("Neg", builder.add("Abs", value))
+        value = builder.add("Neg", builder.add(operator, value))
     builder.output("y", value)
-    return RewriteState(builder.build(), RuleSet(parse_rules(RULES)), Given())
+    return RewriteState(builder.build(), RuleSet(parse_rules(rules)), Given())
+
+
+@pytest.fixture
+def start() -> RewriteState:
+    return negated("Abs", RULES)
 
 
 def operators(state: RewriteState) -> Counter[str]:
@@ -78,9 +91,35 @@ def test_what_never_pays_is_looked_at_once(start: RewriteState, monkeypatch: pyt
     assert operators(search.state(search.best)) == {"Neg": PLACES, "Min": PLACES}
 
 
-def test_a_look_that_was_interrupted_goes_on(start: RewriteState, tmp_path: Path) -> None:
+def test_what_would_be_prevented_is_applied_before_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    search = Taso(negated("Exp", PREVENTS), np.random.default_rng(0))
+    follow, followed = search._follow, list[Match]()
+
+    def noted(parent: int, first: Match, also: Match | None = None) -> int:
+        followed.append(first)
+        return follow(parent, first, also)
+
+    monkeypatch.setattr(search, "_follow", noted)
+    while not search.settled:
+        search.step()
+    assert operators(search.state(search.best)) == {"Sqrt": PLACES}
+    assert len(followed) == 2, "both orders are tried at one of four places that are alike"
+
+
+def test_what_is_better_without_what_it_prevents_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    rules = PREVENTS.replace("=> Exp(x)", "=> Min(x, x)")
+    monkeypatch.setitem(TIMES_PS, "Min", 11 * US)
+    search = Taso(negated("Exp", rules), np.random.default_rng(0))
+    while not search.settled:
+        search.step()
+    assert operators(search.state(search.best)) == {"Sqrt": PLACES, "Neg": PLACES}
+
+
+@pytest.mark.parametrize(("operator", "rules"), [("Abs", RULES), ("Exp", PREVENTS)])
+def test_a_look_that_was_interrupted_goes_on(operator: str, rules: str, tmp_path: Path) -> None:
+    start = negated(operator, rules)
     whole = run(start, "taso", Budget(steps=60))
-    for steps in (10, 14, 18, 22):
+    for steps in (8, 10, 14, 18, 22):
         file = tmp_path / f"{steps}.json"
         assert not run(start, "taso", Budget(steps=steps), checkpoint=file).exhausted
         resumed = run(start, "taso", Budget(steps=60), checkpoint=file)

@@ -9,7 +9,9 @@ network is found after weighing all matches twice, not fifty times as in greedy 
 Where costs are measured, a second look follows: a rewrite that costs a little by itself is applied and what it makes
 possible around it, best first, and all of it is kept where the sum pays. So Winograd's form of a convolution is found
 whose product is only then written in the way that is fast, at thirty-three places at once. What doesn't pay at one
-place isn't looked at where the same rule changes the cost by the same. Then it goes down again.
+place isn't looked at where the same rule changes the cost by the same. Then it goes down again. And a rewrite that
+gains much may prevent another that gains less and would leave it possible: Winograd's form of one of two convolutions
+that can be merged. Of two that share operators both orders are tried, each with what it makes possible.
 """
 
 from __future__ import annotations
@@ -34,6 +36,9 @@ REAL_PS = 1_000_000
 """A gain below a microsecond is taken after it, such as a fusion that onnxruntime would have done: it is in the way."""
 STEPS = 8
 """Rewrites that follow one that is looked at, at most."""
+RIVALS, RIVAL = 2, 0.1
+"""So many rewrites that share operators with one that is to be applied may come before it, which gain at least this
+part of what it gains."""
 
 Entry = tuple[int, int, int, Match]
 """(value, number in order of discovery, index of the parent in the tree, match)."""
@@ -67,11 +72,12 @@ class Taso(Searcher):
             raise OptionError(f"expected an alpha of 1 or more, found {alpha}")
         self.alpha = alpha
         self._descending = descend
-        self._waiting: list[Match] = []
+        self._waiting: list[tuple[Match, int]] = []
         self._weighed: list[tuple[Match, int]] = []
         self._doubtful: list[tuple[Match, int]] = []
         self._lowest = 0
         self._vain: set[tuple[int, int]] = set()
+        self._rival_first: dict[tuple[int, int, int, int], bool] = {}
         model = start.cost_model
         self._looks = model is not None and not model.deterministic and self._objective.is_time
         self._seen = {start.hash}
@@ -125,13 +131,40 @@ class Taso(Searcher):
     def _apply_waiting(self, state: RewriteState) -> bool:
         """Apply to the best state the first waiting match that still lowers the value; False if there is none."""
         while self._waiting:
-            match = self._waiting.pop()
-            if match in state.matches[match.rule] and self.change(state, match) < 0:
+            match, _ = self._waiting.pop()
+            if match in state.matches[match.rule] and (change := self.change(state, match)) < 0:
                 self.explored += 1
-                _, child = self.add(self.best, match)
-                self._seen.add(child.hash)
+                self._take(state, match, change)
                 return True
         return False
+
+    def _take(self, state: RewriteState, match: Match, change: int) -> None:
+        """Apply a match to the best state, or one before it that it would prevent if both together gain more."""
+        parent, first = self.best, match
+        for rival, gain in self._rivals(state, match, change):
+            key = (match.rule, change, rival.rule, gain)
+            if key not in self._rival_first:
+                alone, after = (self._follow(parent, begun, match) for begun in (match, rival))
+                self._rival_first[key] = after < alone
+                return
+            if self._rival_first[key]:
+                first = rival
+                break
+        index, child = self.add(parent, first)
+        self._seen.add(child.hash)
+        assert index == self.best
+
+    def _rivals(self, state: RewriteState, match: Match, change: int) -> list[tuple[Match, int]]:
+        """Return what waits, would be prevented by a match and gains less, but much: the most first, like ones once."""
+        found: dict[tuple[int, int], Match] = {}
+        nodes, least = set(match.nodes), min(RIVAL * change, -REAL_PS)
+        for other, known in reversed(self._waiting if self._looks else []):
+            if known > least or len(found) == RIVALS:
+                break
+            replaced = set(other.nodes)
+            if nodes & replaced and replaced - nodes and other in state.matches[other.rule]:
+                found.setdefault((other.rule, self.change(state, other)), other)
+        return [(other, gain) for (_, gain), other in found.items() if gain < 0]
 
     def _sort_weighed(self) -> None:
         lower = sorted(((m, change) for m, change in self._weighed if change < 0), key=lambda found: -found[1])
@@ -139,7 +172,7 @@ class Taso(Searcher):
             lower = [(match, change) for match, change in lower if change <= -REAL_PS]
         elif self._looks:
             self._doubtful, self._lowest = self._worth_a_look(), self.best
-        self._waiting, self._weighed = [match for match, _ in lower], []
+        self._waiting, self._weighed = lower, []
 
     def _worth_a_look(self) -> list[tuple[Match, int]]:
         """Return the matches of the best state that may pay together with others, those of most time last."""
@@ -154,21 +187,32 @@ class Taso(Searcher):
 
     def _look(self, match: Match, change: int) -> None:
         """Apply a match to the best state, and what then lowers the value around it, best first."""
-        state, least = self.state(self.best), self.best_value
-        if (match.rule, change) in self._vain or match not in state.matches[match.rule]:
+        least = self.best_value
+        if (match.rule, change) in self._vain or match not in self.state(self.best).matches[match.rule]:
             return
-        parent = self.best
-        following = match
-        for _ in range(STEPS):
-            index, child = self.add(parent, following)
-            new = [m for rule in child.renewed for m in set(child.matches[rule]).difference(state.matches[rule])]
-            self.explored += 1 + len(new)
-            gain, following = min(((self.change(child, m), m) for m in new), default=(0, match))
-            if gain >= 0:
-                break
-            parent = index
+        self._follow(self.best, match)
         if self.best_value >= least:
             self._vain.add((match.rule, change))
+
+    def _follow(self, parent: int, first: Match, also: Match | None = None) -> int:
+        """Apply a match, and what then lowers the value around it, best first; return the value.
+
+        Args:
+            parent: index of the state that it is applied to.
+            first: it.
+            also: what may follow as well, if it is possible yet.
+        """
+        state, index, following = self.state(parent), parent, first
+        for _ in range(STEPS):
+            index, child = self.add(index, following)
+            new = [m for rule in child.renewed for m in set(child.matches[rule]).difference(state.matches[rule])]
+            if also and also in child.matches[also.rule]:
+                new.append(also)
+            self.explored += 1 + len(new)
+            gain, following = min(((self.change(child, m), m) for m in new), default=(0, first))
+            if gain >= 0:
+                break
+        return self.values[index]
 
     def finish(self) -> None:
         """Apply what was weighed on the way down and lowers the value."""
@@ -195,13 +239,13 @@ class Taso(Searcher):
     def frontier(self) -> Any:
         """Queue and seen hashes."""
         queue = [[c, n, p, m.rule, list(m.nodes), m.variant] for c, n, p, m in self._queue]
-        waiting = [[m.rule, list(m.nodes), m.variant] for m in self._waiting]
-        weighed, doubtful = (
+        waiting, weighed, doubtful = (
             [[m.rule, list(m.nodes), m.variant, change] for m, change in found]
-            for found in (self._weighed, self._doubtful)
+            for found in (self._waiting, self._weighed, self._doubtful)
         )
         down = {"descending": self._descending, "waiting": waiting, "weighed": weighed}
         down |= {"doubtful": doubtful, "vain": sorted(map(list, self._vain)), "lowest": self._lowest}
+        down["rivals"] = [[*key, first] for key, first in self._rival_first.items()]
         return {"queue": queue, "found": self._found, "seen": sorted(self._seen), **down}
 
     def resume(self, frontier: Any) -> None:
@@ -210,9 +254,9 @@ class Taso(Searcher):
         heapq.heapify(self._queue)
         self._found, self._seen = frontier["found"], set(frontier["seen"])
         self._descending = frontier["descending"]
-        self._waiting = [Match(r, tuple(nodes), v) for r, nodes, v in frontier["waiting"]]
-        self._weighed, self._doubtful = (
+        self._waiting, self._weighed, self._doubtful = (
             [(Match(r, tuple(nodes), v), change) for r, nodes, v, change in frontier[name]]
-            for name in ("weighed", "doubtful")
+            for name in ("waiting", "weighed", "doubtful")
         )
+        self._rival_first = {(a, b, c, d): first for a, b, c, d, first in frontier["rivals"]}
         self._vain, self._lowest = {(rule, change) for rule, change in frontier["vain"]}, frontier["lowest"]
