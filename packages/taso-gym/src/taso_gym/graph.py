@@ -18,7 +18,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import networkx as nx
 
 from taso_gym.errors import ModelError
-from taso_gym.signature import OpaqueOperator, Signature, opaque_signature, stable_hash, strip_absent
+from taso_gym.signature import (
+    HASH_MODULUS,
+    OpaqueOperator,
+    Signature,
+    node_hash,
+    opaque_signature,
+    stable_hash,
+    strip_absent,
+)
 from taso_gym.tensor import ValueType
 
 if TYPE_CHECKING:
@@ -27,7 +35,6 @@ if TYPE_CHECKING:
 OUTPUT_BITS = 16
 OUTPUT_MASK = (1 << OUTPUT_BITS) - 1
 SINK = 0
-HASH_MODULUS = (1 << 61) - 1
 
 
 class Weight(Protocol):
@@ -120,23 +127,6 @@ def producer_of(value: int) -> int:
 def output_index(value: int) -> int:
     """Return which output of its producer a value is."""
     return value & OUTPUT_MASK
-
-
-def node_hash(sig: Signature, input_sems: tuple[int, ...]) -> int:
-    """Return a node's part of the graph hash, from its signature and its inputs' semantic ids."""
-    return mixed(sig.hash, sig.symmetric, input_sems)
-
-
-def mixed(sig_hash: int, symmetric: bool, input_sems: tuple[int, ...]) -> int:
-    """Return `node_hash` of a signature with that hash.
-
-    The order of a commutative operator's operands makes no difference. Python's hash of a pair is nearly linear in the
-    last: hashes of two operators with the same operands would differ by the same at many places, and the graph hash,
-    their sum, wouldn't say at which of them one took the other's place. Hence the square.
-    """
-    if symmetric and input_sems[0] > input_sems[1]:
-        input_sems = (input_sems[1], input_sems[0], *input_sems[2:])
-    return hash((sig_hash, input_sems)) ** 2 % HASH_MODULUS
 
 
 class Graph:

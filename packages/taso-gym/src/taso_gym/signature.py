@@ -12,6 +12,9 @@ from taso_gym.errors import TypeInferenceError
 from taso_gym.ops import OPERATORS, Operator
 from taso_gym.tensor import TensorType, ValueType
 
+HASH_MODULUS = (1 << 61) - 1
+"""Hashes of graphs and of their nodes are taken modulo this prime."""
+
 
 def stable_hash(*parts: object) -> int:
     """Return a 64-bit hash that is the same in every process (`hash` of a string isn't)."""
@@ -149,3 +152,20 @@ def symbols_of(types: Iterable[ValueType | None]) -> frozenset[str]:
     """Return the dimension symbols that occur in types."""
     dims = (d for t in types if isinstance(t, TensorType) for d in t.shape or ())
     return frozenset(s for d in dims if not isinstance(d, int) for s in d.symbols)
+
+
+def node_hash(sig: Signature, input_sems: tuple[int, ...]) -> int:
+    """Return a node's part of the graph hash, from its signature and its inputs' semantic ids."""
+    return mixed(sig.hash, sig.symmetric, input_sems)
+
+
+def mixed(sig_hash: int, symmetric: bool, input_sems: tuple[int, ...]) -> int:
+    """Return `node_hash` of a signature with that hash.
+
+    The order of a commutative operator's operands makes no difference. Python's hash of a pair is nearly linear in the
+    last: hashes of two operators with the same operands would differ by the same at many places, and the graph hash,
+    their sum, wouldn't say at which of them one took the other's place. Hence the square.
+    """
+    if symmetric and input_sems[0] > input_sems[1]:
+        input_sems = (input_sems[1], input_sems[0], *input_sems[2:])
+    return hash((sig_hash, input_sems)) ** 2 % HASH_MODULUS

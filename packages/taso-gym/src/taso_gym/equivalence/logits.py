@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from taso_gym.graph import HASH_MODULUS, SINK, Graph, Node, node_hash, producer_of, sink_signature, value_of
+from taso_gym.graph import SINK, Graph, Node, producer_of, sink_signature, value_of
 from taso_gym.ops import OPERATORS
-from taso_gym.signature import OpaqueOperator, signature
+from taso_gym.signature import HASH_MODULUS, OpaqueOperator, node_hash, signature
 
 
 class Logits(NamedTuple):

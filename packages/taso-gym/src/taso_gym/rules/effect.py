@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from taso_gym.graph import HASH_MODULUS, OUTPUT_BITS, OUTPUT_MASK, Graph, Node
+from taso_gym.graph import OUTPUT_BITS, OUTPUT_MASK, Graph, Node
 from taso_gym.rules.rewrite import Match, Site, literal_leaf, predict
 from taso_gym.rules.template import Template
+from taso_gym.signature import HASH_MODULUS
 
 
 def effect(graph: Graph, match: Match, template: Template, bound: tuple[int, ...], records: Sequence[Node]) -> Site:

@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import NamedTuple
 
-from taso_gym.graph import HASH_MODULUS, OUTPUT_BITS, OUTPUT_MASK, Graph, Leaf, Node, node_hash, producer_of, value_of
+from taso_gym.graph import OUTPUT_BITS, OUTPUT_MASK, Graph, Leaf, Node, producer_of, value_of
 from taso_gym.rules.overlay import Overlay, copied
 from taso_gym.rules.rightside import LiteralValue
 from taso_gym.rules.template import Template
-from taso_gym.signature import OpaqueOperator, Signature, stable_hash
+from taso_gym.signature import HASH_MODULUS, OpaqueOperator, Signature, node_hash, stable_hash
 from taso_gym.weights import literal
 
 

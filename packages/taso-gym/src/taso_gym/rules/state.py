@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from taso_gym.cost_model import Cost
 from taso_gym.errors import MatchError
-from taso_gym.graph import HASH_MODULUS, SINK, Graph
+from taso_gym.graph import SINK, Graph
 from taso_gym.graph import check as check_graph
 from taso_gym.rules.collector import paused
 from taso_gym.rules.compiled import compiled
@@ -17,6 +17,7 @@ from taso_gym.rules.matching import Matches
 from taso_gym.rules.rewrite import Edit, Match, Rewriting, Site, rewrite
 from taso_gym.rules.ruleset import RuleSet
 from taso_gym.rules.template import Template
+from taso_gym.signature import HASH_MODULUS
 
 if TYPE_CHECKING:
     from taso_gym.cost_model import CostModel

@@ -12,7 +12,7 @@ from operator import itemgetter
 from typing import Any, NamedTuple
 
 from taso_gym.errors import TypeInferenceError
-from taso_gym.graph import HASH_MODULUS, OUTPUT_BITS, Node, Weight, mixed
+from taso_gym.graph import OUTPUT_BITS, Node, Weight
 from taso_gym.rules.acyclic import dependencies, guards
 from taso_gym.rules.binding import Binder, floating_type
 from taso_gym.rules.conditions import holds
@@ -21,7 +21,7 @@ from taso_gym.rules.functions import Undefined
 from taso_gym.rules.pattern import Pattern
 from taso_gym.rules.rightside import LiteralValue, Ref, Refused, RightSide
 from taso_gym.rules.rule import Expr, Rule
-from taso_gym.signature import Signature
+from taso_gym.signature import HASH_MODULUS, Signature, mixed
 
 
 class Step(NamedTuple):
