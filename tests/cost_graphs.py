@@ -8,7 +8,7 @@ from onnx import TensorProto, helper
 
 from taso_gym.builder import GraphBuilder
 from taso_gym.cost.dims import Dims
-from taso_gym.cost.recorded import Entry, RecordedCost, Table, region_key, regions
+from taso_gym.cost.recorded import Entry, RecordedCost, Table, region_key
 from taso_gym.graph import Graph
 from taso_gym.tensor import Dim, TensorType, symbol
 from taso_gym.weights import GeneratedWeight
@@ -45,7 +45,7 @@ def table_of(path: Path, *graphs: Graph) -> Path:
     """Write a table of costs in which every region of some graphs takes 7 ps and two kernels."""
     Table("a device", 16, {}).save(path)
     model = RecordedCost(str(path))
-    costs = {region_key(r, Dims()): Entry(7, 2, "made up") for graph in graphs for r in regions(model, graph)}
+    costs = {region_key(r, Dims()): Entry(7, 2, "made up") for graph in graphs for r in model.regions(graph)}
     Table("a device", 16, costs).save(path)
     return path
 

@@ -63,6 +63,19 @@ def test_calibration_prints_bias_and_ranks(model, capsys):
     assert "expected numerics among exact, reassociate, fast, found 'sloppy'" in capsys.readouterr().err
 
 
+def test_operators_are_calibrated_with_the_threads_that_variants_run_with(model, monkeypatch, capsys):
+    asked = {}
+
+    def load(name, **options):
+        asked[name] = options.get("threads")
+        raise CostError("enough")
+
+    monkeypatch.setattr("taso_gym.cost.load", load)
+    assert run("calibrate", model, "--variants", "2", "--threads", "2") == 2
+    assert run("calibrate", model, "--variants", "2", "--threads", "2", "--cost", "roofline") == 2
+    assert asked == {"onnxruntime": 2, "roofline": None} and "enough" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("kind", ["text", "version"])
 def test_a_cache_that_is_none_or_of_another_version_is_left_alone(kind, model, tmp_path, capsys):
     cache = tmp_path / "cache.db"

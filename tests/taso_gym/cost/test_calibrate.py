@@ -4,13 +4,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from cost_graphs import mlp
+from cost_graphs import mlp, table_of
 
 from taso_gym.cost.calibrate import Calibration, calibrate, rank_correlation
 from taso_gym.cost.onnxruntime import OnnxRuntimeCost
+from taso_gym.cost.recorded import RecordedCost
 from taso_gym.cost.variants import neighbourhood, random_variants
 from taso_gym.errors import OptionError
 from taso_gym.rules.ruleset import RuleSet
+from taso_gym.rules.state import RewriteState
 
 MEASURED = np.array([1.0, 1.1, 0.9, 1.2, 0.8])
 
@@ -93,6 +95,12 @@ def test_variants_are_distinct_and_reproducible() -> None:
     assert digests == [graph.canonical_digest() for graph in second]
 
 
-def test_a_neighbourhood_holds_the_graph_and_its_children() -> None:
-    found = list(neighbourhood(mlp(), RuleSet.load("default"), walks=0))
-    assert found[0] == mlp() and len(found) > 1
+def test_a_neighbourhood_has_the_regions_of_the_graph_and_of_its_children(tmp_path: Path) -> None:
+    model, rules = RecordedCost(str(table_of(tmp_path / "t.json.gz"))), RuleSet.load("default")
+    state = RewriteState(mlp(), rules)
+    graphs = [mlp(), *(state.child_graph(match) for row in state.matches for match in row)]
+    assert len(graphs) > 1
+    expected = {region for graph in graphs for region in model.regions(graph)}
+    found = neighbourhood(mlp(), rules, model, walks=0)
+    assert set(found) == expected and len(found) == len(expected)
+    assert set(neighbourhood(mlp(), rules, model, walks=2)) > expected

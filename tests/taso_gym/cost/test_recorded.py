@@ -17,12 +17,13 @@ from taso_gym.errors import CostError, OptionError
 def test_what_was_recorded_is_read_back(tmp_path: Path) -> None:
     pytest.importorskip("onnxruntime")
     measured = OnnxRuntimeCost(cache=tmp_path / "cache.sqlite")
-    sizes: list[int] = []
-    table = record([mlp(), mlp(rows=2)], measured, sizes.append)
+    seen: list[tuple[int, int]] = []
+    regions = [region for graph in (mlp(), mlp(rows=2), mlp()) for region in measured.regions(graph)]
+    table = record(regions, measured, lambda *at: seen.append(at), "perceptrons")
     table.save(tmp_path / "mine.json.gz")
     found = RecordedCost(str(tmp_path / "mine.json.gz"), strict=True)
-    assert found.table == table and sizes == [1, 2]
-    assert found.graph(mlp()) == measured.graph(mlp())
+    assert found.table == table and seen == [(2, 2)]
+    assert found.graph(mlp()) == OnnxRuntimeCost(cache=tmp_path / "cache.sqlite").graph(mlp())  # in turns
     assert "CPUExecutionProvider" in found.key and next(iter(table.costs.values())).operators == "MatMul Add Relu"
 
 

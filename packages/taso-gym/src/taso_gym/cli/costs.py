@@ -90,7 +90,8 @@ def calibrate(
     rules = RuleSet.load(numerics=cast(Numerics, numerics))
     graph = onnx_io.load(model, dims=dimensions(dim or []))
     chosen = list(random_variants(graph, rules, variants, seed, rewrites))
-    judged = costs.load(cost, dims=costs.bind_dims(graph), start=graph)
+    measured = {"threads": threads} if cost.startswith("onnxruntime") else {}
+    judged = costs.load(cost, dims=costs.bind_dims(graph), start=graph, **measured)
     if isinstance(judged, OnnxRuntimeCost):
         with _measuring("measuring operators") as progress:
             judged = _in_turns(judged, [graph, *chosen], progress)
@@ -122,10 +123,11 @@ def record(
     """Record a table of costs on this machine, for ``--cost recorded:FILE`` anywhere."""
     check_target(output)
     graphs = [onnx_io.load(path, dims=dimensions(dim or [])) for path in models]
+    rules = RuleSet.load()
     with _measuring("recording") as progress:
         measured = _model("cpu", graphs[0], threads, cache, progress)
-        rules = RuleSet.load()
-        found = record_table((g for graph in graphs for g in neighbourhood(graph, rules, walks)), measured)
+        regions = [region for graph in graphs for region in neighbourhood(graph, rules, measured, walks)]
+        found = record_table(regions, measured, lambda done, in_all: progress(f"{done} of {in_all}"))
     found.save(output)
     say(f"{output}: {len(found.costs)} operators and fused groups on {found.device}")
 

@@ -197,8 +197,16 @@ class OnnxRuntimeCost(RegionalCost):
         Raises:
             CostError: a graph can't be costed.
         """
+        return self.regions_in_turns(Counter(r for graph in graphs for r in self.regions(graph)), seconds, progress)
+
+    def regions_in_turns(
+        self,
+        regions: Mapping[Region, int],
+        seconds: float = math.inf,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> Self:
+        """Return the same as `in_turns` of graphs that have each region so many times."""
         began = time.monotonic()
-        regions = Counter(region for graph in graphs for region in self.regions(graph))
         keys = {region: self.executed_in(region) or [] for region in regions}
         shares: Counter[str] = Counter()
         for region, count in regions.items():

@@ -29,17 +29,19 @@ from taso_gym.cost.devices import DEFAULT_DEVICE, DEVICES
 from taso_gym.cost.dims import Dims
 from taso_gym.cost.layout import Layouts
 from taso_gym.cost.onnxruntime import OnnxRuntimeCost
-from taso_gym.cost.region import FUSED, Region, lone
+from taso_gym.cost.region import Region
 from taso_gym.cost.regional import NEVER_PS, RegionalCost, describe
 from taso_gym.cost.roofline import bound_ps
 from taso_gym.cost.work import Work
 from taso_gym.errors import CostError, OptionError
 from taso_gym.graph import Graph
-from taso_gym.signature import OpaqueOperator, stable_hash
+from taso_gym.signature import stable_hash
 
 FORMAT = 1
 SUFFIX = ".json.gz"
 TABLES = Path(__file__).with_name("tables")
+TOGETHER = 64
+"""Regions that are measured in turns with each other: what they read is in memory as long."""
 
 
 class Entry(NamedTuple):
@@ -158,40 +160,37 @@ class RecordedCost(RegionalCost):
         return sum(key in self.table.costs for key in keys) / max(len(keys), 1)
 
     def _keys(self, graph: Graph) -> Iterable[str]:
-        return (region_key(region, self._dims) for region in regions(self, graph))
+        return (region_key(region, self._dims) for region in self.regions(graph))
 
 
 def record(
-    graphs: Iterable[Graph], model: OnnxRuntimeCost, progress: Callable[[int], None] | None = None, origin: str = ""
+    regions: Iterable[Region],
+    model: OnnxRuntimeCost,
+    progress: Callable[[int, int], None] | None = None,
+    origin: str = "",
 ) -> Table:
-    """Return a table of all regions of some graphs, measured by a model; failed ones are left out.
+    """Return a table of regions, each measured in turns by a model; those that fail are left out.
 
     Args:
-        graphs: the graphs.
-        model: what measures; its symbols are bound as it says.
-        progress: called with the number of regions after each graph.
-        origin: where the graphs are from, for people.
+        regions: what is recorded, such as `taso_gym.cost.variants.neighbourhood` returns.
+        model: what measures; its symbols are bound as it says. What it has measured is in its cache, so that recording
+            goes on where it was ended.
+        progress: called with (regions measured, regions in all).
+        origin: where the regions are from, for people.
     """
-    costs: dict[str, Entry] = {}
     dims = Dims(model.dims)
-    for graph in graphs:
-        for region in regions(model, graph):
-            key = region_key(region, dims)
-            if key not in costs and (nodes := model.executed_in(region)) is not None:
-                names = " ".join(part.sig.op.key for part in region.nodes)
+    distinct = list({region_key(region, dims): region for region in regions}.items())
+    costs: dict[str, Entry] = {}
+    for first in range(0, len(distinct), TOGETHER):
+        part = distinct[first : first + TOGETHER]
+        model = model.regions_in_turns({region: 1 for _, region in part})
+        for key, region in part:
+            if (nodes := model.executed_in(region)) is not None:
+                names = " ".join(node.sig.op.key for node in region.nodes)
                 costs[key] = Entry(model.time_of(nodes), len(nodes), names)
         if progress:
-            progress(len(costs))
+            progress(first + len(part), len(distinct))
     return Table(model.runtime.key, model.layouts.block, costs, origin)
-
-
-def regions(model: RegionalCost, graph: Graph) -> Iterable[Region]:
-    """Yield the regions of a graph that a table can hold: those of operators that run and aren't opaque."""
-    for node_id, node in graph.operators():
-        context = model.context(graph, node_id)
-        if node.sig.const or node.sig.op.view or context == FUSED or isinstance(node.sig.op, OpaqueOperator):
-            continue
-        yield context if isinstance(context, Region) else lone(node.sig)
 
 
 def region_key(region: Region, dims: Dims) -> str:

@@ -6,6 +6,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from taso_gym.cost.layout import Layouts
+from taso_gym.cost.region import Region
+from taso_gym.cost.regional import RegionalCost
+from taso_gym.cost.work import Work
 from taso_gym.graph import Graph
 from taso_gym.rules.ruleset import RuleSet
 from taso_gym.rules.state import RewriteState
@@ -32,11 +36,44 @@ def random_variants(graph: Graph, rules: RuleSet, count: int, seed: int = 0, lon
             return
 
 
-def neighbourhood(graph: Graph, rules: RuleSet, walks: int, seed: int = 0, longest: int = 8) -> Iterator[Graph]:
-    """Yield a graph, all that are one rewrite away, and the same for the ends of some random walks."""
+def neighbourhood(
+    graph: Graph, rules: RuleSet, model: RegionalCost, walks: int, seed: int = 0, longest: int = 8
+) -> list[Region]:
+    """Return the regions of a graph, of all that are one rewrite away, and the same for the ends of some random walks.
+
+    Args:
+        graph: where walks begin.
+        rules: for rewrites.
+        model: says what a region is.
+        walks: so many.
+        seed: of the walks.
+        longest: rewrites of a walk.
+    """
+    listening = _Listening(model)
     for centre in (graph, *random_variants(graph, rules, walks, seed, longest)):
-        yield centre
-        state = RewriteState(centre, rules)
+        state = RewriteState(centre, rules, listening)
         for row in state.matches:
             for match in row:
-                yield state.child_graph(match)
+                state.delta(match)
+    return list(listening.heard)
+
+
+class _Listening(RegionalCost):
+    """Costs nothing, and keeps the regions that are asked for in their order."""
+
+    def __init__(self, model: RegionalCost) -> None:
+        super().__init__("listening", model.dims)
+        self.heard: dict[Region, None] = {}
+        self._layouts = model.layouts
+
+    @property
+    def key(self) -> str:
+        return self.name
+
+    @property
+    def layouts(self) -> Layouts:
+        return self._layouts
+
+    def region_time(self, region: Region, load: Work) -> tuple[int, int]:  # noqa: ARG002
+        self.heard[region] = None
+        return 0, 1
