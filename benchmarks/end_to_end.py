@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from support.by_hand import RECIPES
+from support.machine import folder_of
 from support.networks import Network, file_of, networks
 from support.other_tools import TOOLS
 from support.table import write_table
@@ -187,8 +188,7 @@ def path_of(network: Network, batch: int, settings: argparse.Namespace) -> Path:
     """Return the file of a row, in the folder of this machine."""
     where = f"t{settings.threads}" if settings.provider == "cpu" else settings.provider
     where += "" if settings.numerics == DEFAULT else f"-{settings.numerics}"
-    machine = re.sub(r"\W+", "-", machine_of(settings)).lower()
-    return settings.rows / machine / f"{network.name}-b{batch}-{where}.json"
+    return folder_of(settings.rows, machine_of(settings)) / f"{network.name}-b{batch}-{where}.json"
 
 
 def main(arguments: list[str] | None = None) -> None:
