@@ -1,6 +1,6 @@
 """Costs that controllers trained in dreams reach for real, beside those of searches and of PPO.
 
-    python benchmarks/dream_costs.py [networks] [--seeds 5] [--methods greedy taso ppo blind-ppo dream] --out FOLDER
+    python benchmarks/dream_costs.py [networks] [--seeds 5] [--methods greedy taso ppo blind-ppo dream] [--out FOLDER]
 
 * dream: `taso_agents.dreams.train`, the cheapest graph of the controller's real episodes;
 * greedy: taso_gym's greedy search to its end;
@@ -168,7 +168,7 @@ def arguments() -> argparse.ArgumentParser:
     parser.add_argument("--ppo-rollout", type=int, default=64, help="steps of each of 8 environments between updates")
     parser.add_argument("--blind-steps", type=int, default=3072, help="of PPO that isn't shown cost changes")
     parser.add_argument("--blind-max-steps", type=int, default=60, help="of an episode of it")
-    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--out", type=Path, default=Path("out/dreams"))
     return parser
 
 

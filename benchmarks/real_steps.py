@@ -1,6 +1,6 @@
 """Real environment steps of dream training and of model-free PPO until the same cost is reached.
 
-    python benchmarks/real_steps.py [networks] [--seeds 5] --out FOLDER
+    python benchmarks/real_steps.py [networks] [--seeds 5] [--out FOLDER]
 
 The mark is a part of what greedy search saves. All real steps until then count, those of judging among them, looked at
 after every round or update: of a dream the cheapest graph of its controller's episodes, of PPO the cheapest that it
@@ -137,7 +137,7 @@ def main() -> None:
     parser.add_argument("--dream-steps", type=int, default=2048, help="of a round")
     parser.add_argument("--max-steps", type=int, nargs="+", default=[30], help="of an episode, for all or each network")
     parser.add_argument("--most", type=int, default=4096, help="real steps after which a run ends")
-    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--out", type=Path, default=Path("out/real_steps"))
     options = parser.parse_args()
     limits = options.max_steps * len(options.networks) if len(options.max_steps) == 1 else options.max_steps
     options.max_steps = dict(zip(options.networks, limits, strict=True))

@@ -1,6 +1,6 @@
 """Does a better score in dreams mean a better one in reality? Controllers at several stages of their training.
 
-    python benchmarks/stages.py [--network TasoGraph-BERT-v0] [--seeds 5] [--temperatures 0.5 1 2] --out FOLDER
+    python benchmarks/stages.py [--network TasoGraph-BERT-v0] [--seeds 5] [--temperatures 0.5 1 2] [--out FOLDER]
 
 Controllers that are all trained to the end are all alike, and their scores differ by chance only. So here they begin
 at random, not greedy by the predicted rewards, and are judged before training and after each stage of it, at every τ
@@ -132,7 +132,7 @@ def main() -> None:
     parser.add_argument("--max-steps", type=int, default=40, help="of an episode")
     parser.add_argument("--rollout", type=int, default=16, help="steps of each dream between updates")
     parser.add_argument("--episodes", type=int, default=4, help="real ones to judge a controller by")
-    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--out", type=Path, default=Path("out/stages"))
     options = parser.parse_args()
     used = {name: getattr(options, name) for name in ("network", "steps", "max_steps", "rollout", "episodes")}
     used |= {"stages": STAGES, "rules": RuleSet.load("default").digest}

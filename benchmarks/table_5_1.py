@@ -161,7 +161,7 @@ def main() -> None:
     parser.add_argument("--dream-steps", type=int, default=1024, help="of a controller")
     parser.add_argument("--dreams", type=int, default=16)
     parser.add_argument("--episodes", type=int, default=4, help="real ones to judge a controller by")
-    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--out", type=Path, default=Path("out/table_5_1"))
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
     torch.set_num_threads(1)

@@ -1,6 +1,6 @@
 """Figures 5.3, 5.5 and 5.6 of the dissertation: how training goes, for real, of the world model, and in its dreams.
 
-    python benchmarks/training_figures.py [networks] [--seeds 3] --out FOLDER
+    python benchmarks/training_figures.py [networks] [--seeds 3] [--out FOLDER]
 
 * 5.3: what the model-free agent's episodes save while it trains in the real environment, knowing no cost changes;
 * 5.5: the log-likelihood loss of the mixture (``mdn``) while it is fitted to whole episodes;

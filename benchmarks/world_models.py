@@ -1,7 +1,7 @@
 """How well each kind of world model foresees the real environment, from the same steps.
 
     python benchmarks/world_models.py [network] [--kinds graph tokens mdn] [--steps 1200] [--seeds 5] [--passes 20 40]
-        --out FOLDER
+        [--out FOLDER]
 
 For each seed: real episodes of noisy greed and of chance, half each, every kind fitted to them with its default sizes,
 then compared with a third as many fresh steps (`taso_agents.dreams.gap`). Printed are interquartile means over seeds
@@ -90,7 +90,7 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=1200)
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--passes", type=int, nargs=2, default=(20, 40), help="over the steps, and over the episodes")
-    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--out", type=Path, default=Path("out/world_models"))
     options = parser.parse_args()
     torch.set_num_threads(1)
     options.env = make_env(env_id(options.network), max_steps=MAX_STEPS)

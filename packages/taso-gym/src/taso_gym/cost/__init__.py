@@ -1,7 +1,7 @@
 """Cost models: what a node, and so a graph, costs on a device.
 
 A specification is a name of `COST_MODELS`, and where it takes one, a colon and an argument: ``roofline``,
-``roofline:h200``, ``recorded:epyc-zen5-1t``, ``onnxruntime``, ``onnxruntime:cuda``, ``cupy``.
+``roofline:h200``, ``recorded:epyc-zen4-1t``, ``onnxruntime``, ``onnxruntime:cuda``, ``cupy``.
 """
 
 from __future__ import annotations

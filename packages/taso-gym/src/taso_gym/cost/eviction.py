@@ -1,7 +1,7 @@
 """Memory that isn't in the cache when an operator runs, for the rest of its model has run since the last time.
 
 What a model needs passes through the cache between two runs of an operator; and so does what the host's other machines
-need: a product whose weights are 2 MiB takes 34 µs in a loop, 100 if it runs every five milliseconds and 150 every ten,
+need: a product whose weights are 2 MiB takes 34 µs in a loop, 180 if it runs every five milliseconds and 220 every ten,
 though nothing else is read here (`benchmarks/cache_decay.py`). So all but the smallest models read weights from memory,
 which is half of the time of a product with few columns. Results that don't fit into the inner caches are written to
 memory that has been used lately or not, as the runtime gives it out; that is two thirds of the time of a transposition.
