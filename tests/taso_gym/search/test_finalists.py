@@ -180,6 +180,27 @@ def test_an_interrupted_search_is_the_last_one(first: Finalist, taking: Any, mon
     assert sum(text.startswith("searching again") for text in said) == 1 and not asked
 
 
+@pytest.mark.parametrize("number", range(1, 7))
+def test_nothing_is_measured_after_an_interrupted_search(
+    number: int, first: Finalist, taking: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked, searches, until = taking(lambda graph: 3.0 - count(graph, "MatMul")), list[int](), list[int]()
+
+    def interrupted(*arguments: Any, **options: Any) -> Any:
+        searches.append(1)
+        found = run(*arguments, **options)
+        if len(searches) == number:
+            until.append(len(asked))
+            return replace(found, interrupted=True)
+        return found
+
+    monkeypatch.setattr(finalists, "run", interrupted)
+    contest = Contest(first)
+    contest.run(60.0)
+    assert contest.interrupted == (len(searches) >= number) and not (contest.interrupted and contest.exhausted)
+    assert len(searches) <= number and until in ([], [len(asked)])
+
+
 def test_finalists_are_measured_at_the_sizes_that_are_costed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     b = GraphBuilder({"": 20})
     b.output("y", b.add("Relu", b.input("x", TensorType("float", (symbol("batch"), 4)))))
@@ -289,5 +310,6 @@ def test_it_is_part_of_optimising_by_measured_costs(first: Finalist, taking: Any
     given = {"rules": first.start.rules, "cost": first.start.cost_model}
     result = optimize(layers(), budget=20.0, on_contest=asked.append, **given)  # pyright: ignore[reportArgumentType]
     assert count(result.graph, "MatMul") == 2 and result.bouts
+    assert result.search.explored > first.found.explored and 0 < result.search.seconds < 40
     assert any(text.startswith("measuring") for text in asked)
     assert not optimize(layers(), budget=5.0, finalists=False, **given).bouts  # pyright: ignore[reportArgumentType]

@@ -5,12 +5,13 @@ from pathlib import Path
 import pytest
 
 from taso_gym import cost, models, optimize
+from taso_gym.cost.onnxruntime import OnnxRuntimeCost
 from taso_gym.cost_model import Cost
-from taso_gym.errors import OptionError
+from taso_gym.errors import CostError, OptionError
 from taso_gym.rules.ruleset import RuleSet
 from taso_gym.rules.state import Match, RewriteState, check
 from taso_gym.search import Budget, run
-from taso_gym.search.ranked import ORDERS
+from taso_gym.search.ranked import ORDERS, LatencyJudge
 
 
 @pytest.fixture
@@ -89,8 +90,6 @@ def test_the_best_by_latency_is_kept_whatever_the_cost_model_says(
     start: RewriteState, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A judge by which larger graphs are faster leads to one that the cost model calls slower."""
-    from taso_gym.search.ranked import LatencyJudge
-
     monkeypatch.setattr(LatencyJudge, "start", lambda _self, state: 10**9 - 10**6 * len(state.graph))
     monkeypatch.setattr(
         LatencyJudge, "child", lambda _self, state, match, _ps: 10**9 - 10**6 * len(state.child_graph(match))
@@ -98,3 +97,31 @@ def test_the_best_by_latency_is_kept_whatever_the_cost_model_says(
     monkeypatch.setattr(LatencyJudge, "noise", 0.0)
     found = run(start, "ranked:latency", Budget(steps=200))
     assert len(found.state.graph) > len(start.graph) and found.state.cost.time_ps > start.cost.time_ps
+
+
+def test_the_best_by_latency_is_the_best_after_an_interruption_too(
+    start: RewriteState, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every measurement is faster than the one before, so that each is a new best; then none is fast enough."""
+    times = iter(range(10**9, 0, -(10**8)))
+    monkeypatch.setattr(LatencyJudge, "start", lambda _self, _state: 2 * 10**9)
+    monkeypatch.setattr(LatencyJudge, "child", lambda *_: next(times))
+    first = run(start, "ranked:latency", Budget(steps=5), checkpoint=tmp_path / "c")
+    assert len(first.path) == 5
+    monkeypatch.setattr(LatencyJudge, "child", lambda *_: 15 * 10**8)
+    assert run(start, "ranked:latency", Budget(steps=9), checkpoint=tmp_path / "c").path == first.path
+
+
+def test_latency_is_measured_with_the_threads_of_the_costs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("onnxruntime")
+    asked: list[dict[str, object]] = []
+
+    def measure(_: object, **how: object) -> None:
+        asked.append(how)
+        raise CostError("enough")
+
+    monkeypatch.setattr("taso_gym.search.ranked.measure", measure)
+    for model in (OnnxRuntimeCost(threads=2, cache=tmp_path / "c"), cost.load("roofline")):
+        with pytest.raises(CostError, match="enough"):
+            LatencyJudge(3, model).start(RewriteState(models.build("SqueezeNet1.1"), RuleSet([])))
+    assert [how.get("threads", 1) for how in asked] == [2, 1] and asked[0]["provider"] == "cpu"

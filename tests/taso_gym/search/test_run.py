@@ -84,6 +84,15 @@ def test_taso_search_goes_through_dearer_graphs_only_within_alpha(start):
     assert wide.state.cost.time_ps <= start.cost.time_ps
 
 
+def test_greedy_search_weighs_some_at_a_time_and_takes_the_best_of_what_it_weighed(start):
+    seen = []
+    found = run(start, "greedy", Budget(steps=searcher.CHUNK), on_progress=seen.append)
+    assert len(seen) == 1 and seen[0].explored == searcher.CHUNK and seen[0].rewrites == 0
+    first = [m for row in start.matches for m in row][: searcher.CHUNK]
+    assert min(start.delta(m).time_ps for m in first) < 0
+    assert [start.delta(m).time_ps for m in found.path] == [min(start.delta(m).time_ps for m in first)]
+
+
 def test_interruption_keeps_the_best_so_far(start):
     def interrupt(progress):
         if progress.rewrites >= 2:
@@ -134,7 +143,9 @@ def test_missing_package_is_named(start, monkeypatch):
         run(start, "policy:x")
 
 
-@pytest.mark.parametrize("damage", ["not json", "{}", '{"identity": {}, "seconds": 1}'])
+@pytest.mark.parametrize(
+    "damage", ["not json", "{}", '{"identity": {}, "seconds": 1}', '{"identity": 1, "seconds": 1, "searcher": {}}']
+)
 def test_damaged_checkpoint_is_refused(start, tmp_path, damage):
     file = tmp_path / "search.json"
     file.write_text(damage)

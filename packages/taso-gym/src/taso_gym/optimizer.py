@@ -6,7 +6,7 @@ import math
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -149,6 +149,7 @@ def optimize(
         graph = onnx_io.with_dims(graph, {**graph.info.dims, **dims})
     rules = load_checked(rules, portable=portable, numerics=numerics)
     judge = costs.load(cost, dims=costs.bind_dims(graph), start=graph) if isinstance(cost, str) else cost
+    began = time.monotonic()
     start = RewriteState(graph, rules, judge)
     spend = budget if isinstance(budget, Budget) else Budget(budget)
     goal = objective if isinstance(objective, Objective) else Objective.parse(objective)
@@ -159,13 +160,19 @@ def optimize(
         found = run(start, search, spend, seed, **kept, **options)
     else:
         first = spend._replace(seconds=FIRST * spend.seconds, idle=IDLE * spend.seconds)
-        began = time.monotonic()
         found = run(start, search, first, seed, **kept, **options)
         contest = Contest(Finalist("first", start, found), search, seed, options, progress=on_contest)
         if not found.interrupted:
             best = contest.run(spend.seconds - max(found.seconds, time.monotonic() - began))
-            start, found, bouts = best.start, best.found, contest.bouts
+            start, found, bouts = best.start, _in_all(found, contest), contest.bouts
     return _result(graph, start, found, goal, tuple(bouts))
+
+
+def _in_all(first: SearchResult, contest: Contest) -> SearchResult:
+    """Return what a contest found, with what it took together with the first search."""
+    explored, seconds = first.explored + contest.explored, first.seconds + contest.seconds
+    ended = {"exhausted": contest.exhausted, "interrupted": contest.interrupted}
+    return replace(contest.best.found, explored=explored, seconds=seconds, **ended)
 
 
 def _result(

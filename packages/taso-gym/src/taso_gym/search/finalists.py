@@ -54,6 +54,10 @@ class Contest:
 
     Attributes:
         best: the fastest finalist so far.
+        explored: rewrites weighed or applied by the further searches.
+        seconds: that it took.
+        interrupted: it was ended by Ctrl-C.
+        exhausted: it ended before its time, since nothing was left to try.
     """
 
     def __init__(
@@ -81,6 +85,7 @@ class Contest:
         self._search, self._seed, self._options = search, seed, dict(options or {})
         self._say: Callable[[str], None] = progress or _silent
         self._bouts = Bouts(first, self._say)
+        self.explored, self.seconds, self.interrupted, self.exhausted = 0, 0.0, False, False
 
     @property
     def bouts(self) -> list[Bout]:
@@ -92,13 +97,17 @@ class Contest:
 
         Ctrl-C ends the contest, and so do costs that can't be measured any more, with a warning.
         """
-        self._seconds, self._ends = seconds, time.monotonic() + seconds
+        began = time.monotonic()
+        self._seconds, self._ends = seconds, began + seconds
         try:
             self._go_on()
+            self.exhausted = not self._over()
         except KeyboardInterrupt:
+            self.interrupted = True
             self._say("interrupted")
         except CostError as error:
             warnings.warn(f"the contest of finalists ended early: {error}", stacklevel=2)
+        self.seconds = time.monotonic() - began
         return self.best
 
     def _go_on(self) -> None:
@@ -194,8 +203,9 @@ class Contest:
         self._say(f"searching again, {name}")
         budget = Budget(max(min(AGAIN * self._seconds, self._left()), 0.0), idle=idle * self._seconds)
         found = run(start, self._search, budget, self._seed, **self._options)
+        self.explored += found.explored
         if found.interrupted:
-            self._ends = time.monotonic()
+            self.interrupted, self._ends = True, time.monotonic()
         return Finalist(name, start, found)
 
     def _by_share(self, share: float | None) -> Finalist | None:
@@ -224,8 +234,11 @@ class Contest:
         return self._left() <= 0
 
     def _meet(self, finalists: Iterable[Finalist | None]) -> list[Finalist]:
-        """Measure finalists against the best, which the fastest replaces; return the faster ones."""
-        self.best, faster = self._bouts.meet(self.best, finalists, self._model, self._ends)
+        """Measure finalists against the best, which the fastest replaces; return the faster ones; none after Ctrl-C."""
+        found = list(finalists)
+        if self.interrupted:
+            return []
+        self.best, faster = self._bouts.meet(self.best, found, self._model, self._ends)
         return faster
 
     def _doubtful(self) -> Iterator[str]:

@@ -2,28 +2,51 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
-from taso_gym.search.searcher import Searcher
+import numpy as np
+
+from taso_gym.cost.objective import Objective
+from taso_gym.rules.state import Match, RewriteState
+from taso_gym.search.searcher import CHUNK, Searcher
 
 
 class Greedy(Searcher):
     """Steepest descent; the first of equally good matches in canonical order."""
 
+    def __init__(self, start: RewriteState, rng: np.random.Generator, objective: Objective | None = None) -> None:
+        """Begin with nothing weighed."""
+        super().__init__(start, rng, objective)
+        self._changes: list[int] = []
+
     def step(self) -> bool:
-        """Weigh all matches of the best state and apply the best of them."""
-        state = self.state(self.best)
-        candidates = [m for matches in state.matches for m in matches]
-        self.explored += len(candidates)
-        changes = [self.change(state, m) for m in candidates]
-        if not changes or min(changes) >= 0:
+        """Weigh some matches of the best state, or apply the best of them when all are."""
+        state, candidates = self.state(self.best), self._candidates()
+        if some := candidates[len(self._changes) : len(self._changes) + CHUNK]:
+            self._changes += [self.change(state, match) for match in some]
+            self.explored += len(some)
+            return True
+        return self._apply_best()
+
+    def _apply_best(self) -> bool:
+        changes, self._changes = self._changes, []
+        if min(changes, default=0) >= 0:
             return False
-        self.add(self.best, candidates[changes.index(min(changes))])
+        self.add(self.best, self._candidates()[changes.index(min(changes))])
         return True
 
+    def _candidates(self) -> list[Match]:
+        return [match for row in self.state(self.best).matches for match in row]
+
+    def finish(self, interrupted: Callable[[], bool]) -> None:  # noqa: ARG002 - one rewrite
+        """Apply the best of what was weighed."""
+        self._apply_best()
+
     def frontier(self) -> Any:
-        """Nothing besides the best state."""
-        return None
+        """What was weighed of the best state."""
+        return self._changes
 
     def resume(self, frontier: Any) -> None:
-        """Nothing to restore."""
+        """Take it up."""
+        self._changes = list(frontier)

@@ -11,6 +11,8 @@ import numpy as np
 
 from taso_gym import cost as costs
 from taso_gym.cost.measure import measure
+from taso_gym.cost.onnxruntime import OnnxRuntimeCost
+from taso_gym.cost_model import CostModel
 from taso_gym.errors import OptionError
 from taso_gym.graph import Graph
 from taso_gym.rules.state import Match, RewriteState
@@ -57,19 +59,22 @@ class LatencyJudge:
 
     Args:
         rounds: of about 15 ms.
+        model: where it measures too, graphs run as it says: on its provider, with its threads.
     """
 
     noise = 0.005
 
-    def __init__(self, rounds: int) -> None:
-        self.rounds = rounds
+    def __init__(self, rounds: int, model: CostModel | None = None) -> None:
+        self._how: dict[str, Any] = {"sessions": 1, "rounds": rounds}
+        if isinstance(model, OnnxRuntimeCost):
+            self._how |= {"threads": model.runtime.threads, "provider": model.runtime.provider}
         self._start: Graph | None = None
         self._start_ps = 0
 
     def start(self, state: RewriteState) -> int:
         """Return the latency of the start graph."""
         self._start = state.graph
-        found = measure({"start": state.graph}, sessions=1, rounds=self.rounds, dims=costs.bind_dims(state.graph))
+        found = measure({"start": state.graph}, dims=costs.bind_dims(state.graph), **self._how)
         self._start_ps = round(found.time_ms("start") * 1e9)
         return self._start_ps
 
@@ -77,7 +82,7 @@ class LatencyJudge:
         """Return the latency after a match."""
         assert self._start is not None
         graphs = {"start": self._start, "child": state.child_graph(match)}
-        found = measure(graphs, sessions=1, rounds=self.rounds, dims=costs.bind_dims(self._start))
+        found = measure(graphs, dims=costs.bind_dims(self._start), **self._how)
         return round(self._start_ps / found.speedup("child").ratio)
 
 
@@ -122,7 +127,7 @@ class Ranked(Searcher):
             raise OptionError(f"expected top, patience and rounds of 1 or more, found {top}, {patience} and {rounds}")
         self.top, self.patience, self.order, self.optimism = top, patience, order, optimism
         self.model = ChangeModel()
-        self._judge: Judge = ModelJudge() if path == "cost" else LatencyJudge(rounds)
+        self._judge: Judge = ModelJudge() if path == "cost" else LatencyJudge(rounds, start.cost_model)
         self._start_ps = self.best_ps = self._judge.start(start)
         self._roofline = costs.load("roofline", dims=costs.bind_dims(start.graph))
         self._whole_ps = self._roofline.graph(start.graph).time_ps
@@ -176,11 +181,13 @@ class Ranked(Searcher):
         """What was measured without a gain, and what was learnt."""
         rejected = [[m.rule, list(m.nodes), m.variant] for m in sorted(self._rejected)]
         learnt = [[features, change] for features, change in self.model.seen]
-        return {"rejected": rejected, "in vain": self._in_vain, "learnt": learnt, "start": self._start_ps}
+        costs_ps = {"start": self._start_ps, "best": self.best_ps}
+        return {"rejected": rejected, "in vain": self._in_vain, "learnt": learnt, **costs_ps}
 
     def resume(self, frontier: Any) -> None:
         """Take both up."""
         self._rejected = {Match(rule, tuple(nodes), variant) for rule, nodes, variant in frontier["rejected"]}
-        self._in_vain, self._start_ps, self.model = frontier["in vain"], frontier["start"], ChangeModel()
+        self._start_ps, self.best_ps = frontier["start"], frontier["best"]
+        self._in_vain, self.model = frontier["in vain"], ChangeModel()
         for features, change in frontier["learnt"]:
             self.model.learn(features, change)

@@ -135,7 +135,7 @@ def run(
         seconds = time.monotonic() - began
         keeper.save(searcher, seconds)
         if not searcher.exhausted and not interrupted():
-            searcher.finish()  # after the checkpoint: a search that is taken up again goes on as if it hadn't ended
+            searcher.finish(interrupted)  # after the checkpoint: what is taken up again goes on as if it hadn't ended
         path = searcher.path(searcher.best)
         state = searcher.state(searcher.best)
         return SearchResult(state, path, searcher.explored, seconds, searcher.exhausted, interrupted())
@@ -204,13 +204,13 @@ class _Checkpoint:
             return 0.0
         try:
             data = json.loads(self.path.read_text())
-            found, spent = data["identity"], float(data["seconds"])
+            found, spent, left = dict(data["identity"]), float(data["seconds"]), data["searcher"]
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise OptionError(f"expected a search checkpoint, found damaged data in {self.path}: {error}") from error
         for key, expected in self.identity.items():
             if found.get(key) != expected:
                 raise OptionError(f"{self.path}: expected {key} {expected!r}, the checkpoint has {found.get(key)!r}")
-        searcher.restore(data["searcher"])
+        searcher.restore(left)
         return spent
 
     def save_if_due(self, searcher: Searcher, seconds: float) -> None:

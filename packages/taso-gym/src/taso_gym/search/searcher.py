@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import OrderedDict
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,9 @@ from taso_gym.rules.state import Match, RewriteState
 NOISE = 0.01
 """Part of the measured time of matched operators below which a gain counts as none: measured anew, half of all times
 differ by that or more, and a search that weighs thousands of rewrites would find those that were lucky."""
+
+CHUNK = 32
+"""Matches that are weighed in a step: with measured costs a step of all of a graph would take minutes."""
 
 KEPT_STATES = 2048
 """States of the tree that stay in memory, those used last; the others are rebuilt from their nearest kept ancestor."""
@@ -95,8 +99,12 @@ class Searcher(ABC):
         """Whether what is known to lower the value has been taken: from here on better graphs come by chance."""
         return True
 
-    def finish(self) -> None:  # noqa: B027 - most searches have nothing left to take
-        """Take what is known to lower the value when the budget ends before its turn; by default nothing is."""
+    def finish(self, interrupted: Callable[[], bool]) -> None:  # noqa: B027 - most searches have nothing left to take
+        """Take what is known to lower the value when the budget ends before its turn; by default nothing is.
+
+        Args:
+            interrupted: whether to leave the rest.
+        """
 
     @abstractmethod
     def step(self) -> bool:

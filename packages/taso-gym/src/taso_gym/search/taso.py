@@ -17,6 +17,7 @@ that can be merged. Of two that share operators both orders are tried, each with
 from __future__ import annotations
 
 import heapq
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -24,10 +25,7 @@ import numpy as np
 from taso_gym.cost.objective import Objective
 from taso_gym.errors import OptionError
 from taso_gym.rules.state import Match, RewriteState
-from taso_gym.search.searcher import Searcher
-
-CHUNK = 32
-"""Matches that are weighed in a step of the way down: with measured costs a step of all of them would take minutes."""
+from taso_gym.search.searcher import CHUNK, Searcher
 
 LOOKED_AT, DEARER = 0.002, 0.5
 """A second look is taken at a rewrite of operators that take at least the first part of all time, and that makes them
@@ -214,11 +212,11 @@ class Taso(Searcher):
                 break
         return self.values[index]
 
-    def finish(self) -> None:
+    def finish(self, interrupted: Callable[[], bool]) -> None:
         """Apply what was weighed on the way down and lowers the value."""
         if self._weighed:
             self._sort_weighed()
-        while self._apply_waiting(self.state(self.best)):
+        while not interrupted() and self._apply_waiting(self.state(self.best)):
             pass
 
     def _expand(self, index: int, state: RewriteState) -> None:
