@@ -166,12 +166,14 @@ def module_of(network: Network, exporter: str, *, full: bool) -> Any:
 
 
 def stir(module: Any) -> None:
-    """Move what begins as 0 or 1 in norms and activations: a layer that does nothing hides errors."""
+    """Move what begins as 0 or 1, in norms, activations, heads and tables: a layer that does nothing hides errors."""
     import torch
 
     for parameter in module.parameters():
         if parameter.dim() < 2:
             parameter.data = parameter.data + 0.2 * torch.rand_like(parameter)
+        elif not parameter.any():
+            parameter.data = torch.randn_like(parameter) / parameter.shape[-1] ** 0.5
     for name, buffer in module.named_buffers():
         if name.endswith(("running_mean", "running_var")):
             buffer += 0.2 * torch.rand_like(buffer)
