@@ -26,12 +26,14 @@ class OutputReport:
             that was computed in float64; None where none was, NaN where this output has none.
         is_rounding: the difference is above the tolerance, but the second model is as near to the reference as the
             first: the two round differently.
+        is_constant: it is the same for all inputs that were drawn, so that comparing it says little.
     """
 
     name: str
     difference: Difference
     reference: tuple[float, float] | None = None
     is_rounding: bool = False
+    is_constant: bool = False
 
     @property
     def ok(self) -> bool:
@@ -78,7 +80,9 @@ class Report:
             return f"different: the second model: {self.failure}"
         bad = [o for o in self.outputs if not o.ok]
         if not bad:
-            return f"equal: largest relative error {self.max_relative_error:.1e} over {len(self.draws)} draws"
+            constant = ", ".join(repr(o.name) for o in self.outputs if o.is_constant)
+            weak = f"; the same for all of them, which says little: {constant}" if constant else ""
+            return f"equal: largest relative error {self.max_relative_error:.1e} over {len(self.draws)} draws{weak}"
         off = max(bad, key=lambda o: o.difference.relative)
         why = off.difference.note or f"relative error {off.difference.relative:.1e} above {off.difference.tolerance:g}"
         return f"different: output {off.name!r}: {why}"
@@ -93,7 +97,8 @@ class Report:
         for o in self.outputs:
             known = o.reference and not any(map(math.isnan, o.reference))
             reference = "{:.1e} / {:.1e}".format(*o.reference) if known and o.reference else ""
-            mark = "rounding" if o.is_rounding else "differs" if not o.ok else o.difference.note or "ok"
+            mark = "constant" if o.is_constant else o.difference.note or "ok"
+            mark = "rounding" if o.is_rounding else mark if o.ok else "differs"
             tolerance = f"{o.difference.tolerance:g}" if o.difference.tolerance else "exact"
             table.add_row(o.name, f"{o.difference.relative:.1e}", tolerance, reference, mark)
         yield table

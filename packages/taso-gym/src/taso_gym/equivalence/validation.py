@@ -65,7 +65,8 @@ def validate(
     (`taso_gym.equivalence.exact`), such are drawn and the outputs must be the same. Else floating-point outputs may
     differ by a part of their largest magnitude (`taso_gym.equivalence.compare.TOLERANCE`), all others not at all;
     where the weights take at most 200 MB, the first model is also computed in float64: that tells rounding from an
-    error. The report says which it was. Where both end in a Softmax, its logits are compared, too.
+    error. The report says which it was, and which outputs don't depend on what was drawn. Where both end in a Softmax,
+    its logits are compared, too.
 
     Args:
         a: a graph, model or file: the one that is right.
@@ -102,7 +103,8 @@ def validate(
     report = _report(first, drawn, outputs, labels, tolerance)
     if logits := logits_of(first.graph, second.graph):
         report = _with_logits(report, logits, drawn[0].feeds, tolerance)
-    return _with_sites(report, *rewritten) if rewritten and report.is_float32_only else report
+    weak = report.is_float32_only or any(o.is_constant for o in report.outputs)
+    return _with_sites(report, *rewritten) if rewritten and weak else report
 
 
 def _with_logits(report: Report, logits: Logits, feeds: Feeds, tolerance: float | None) -> Report:
@@ -182,8 +184,17 @@ def _report(
         bad = [i for i, d in enumerate(column) if not d.ok]
         is_rounding = bool(bad) and all(i in errors and _only_rounds(column[i], *errors[i]) for i in bad)
         shown = errors.get(bad[0] if bad else next(iter(errors), 0))
-        reports.append(OutputReport(name, worst(column), shown, is_rounding))
+        is_constant = not bad and _is_constant([d.outputs[k] for d in drawn])
+        reports.append(OutputReport(name, worst(column), shown, is_rounding, is_constant))
     return Report(tuple(reports), labels, basis)
+
+
+def _is_constant(values: Sequence[Value]) -> bool:
+    """Return whether floats are the same in all draws, such as what a model ends in whose head is still all zeros."""
+    first = values[0]
+    if len(values) < 2 or not isinstance(first, np.ndarray) or first.dtype.kind != "f" or not first.size:
+        return False
+    return all(np.array_equal(first, other) for other in values[1:])
 
 
 def _only_rounds(difference: Difference, first: float, second: float) -> bool:
