@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from inspect import signature
 
@@ -9,10 +10,13 @@ import numpy as np
 import onnx
 import pytest
 from command_line import run
+from model_texts import parsed
 from onnx import TensorProto, helper, numpy_helper
 
-from taso_gym.cost.measure import measure
+from taso_gym import cost, onnx_io
+from taso_gym.cost.measure import SessionSettings, measure
 from taso_gym.cost.measurement import THREAD_CPU, Measurement
+from taso_gym.errors import CostError
 
 
 @pytest.fixture
@@ -85,6 +89,95 @@ def test_finalists_are_timed_unless_nothing_is(model, timed, monkeypatch, option
 def test_where_time_is_not_the_objective_a_slower_result_is_written(model, timed):
     timed(1.5, 1.5)
     assert optimised(model, "--objective", "kernels").read_bytes() != model.read_bytes()
+
+
+@pytest.mark.parametrize(("limit", "options", "kept"), [(1.5, (), True), (0.95, (), False), (1.5, ("--force",), False)])
+def test_a_slower_result_is_written_only_where_the_original_breaks_the_limit(model, timed, limit, options, kept):
+    """The result, one product less, needs a third less memory."""
+    timed(1.5, 1.5)
+    needed = cost.load("roofline").peak_bytes(onnx_io.load(model))
+    written = optimised(model, "--max-memory", str(round(limit * needed)), *options).read_bytes()
+    assert (written == model.read_bytes()) is kept
+
+
+@pytest.fixture
+def addition(tmp_path):
+    """A sum that nothing lowers, with its weight in ``weights/w.bin`` beside another file."""
+    path = tmp_path / "in" / "model.onnx"
+    (path.parent / "weights").mkdir(parents=True)
+    named = {"location": "weights/w.bin", "size_threshold": 100}
+    model = parsed("g (float[200] x) => (y) { y = Add(x, w) }", w=np.ones(200, np.float32))
+    onnx.save(model, path, save_as_external_data=True, **named)
+    (path.parent / "weights" / "other.bin").write_bytes(b"kept")
+    return path
+
+
+@pytest.fixture
+def settings(monkeypatch):
+    """Let session settings pay, or others, and keep on which file they were measured."""
+    asked = []
+
+    def pretend(found):
+        def pretended(model, **_):
+            asked.append(model)
+            return found
+
+        monkeypatch.setattr(sys.modules["taso_gym.cli.deliver"], "best_settings", pretended)
+        return asked
+
+    return pretend
+
+
+@pytest.mark.parametrize(("ms", "written"), [(0.9, True), (1.1, False)])
+def test_settings_of_an_unchanged_model_are_measured_on_the_model(addition, timed, settings, ms, written):
+    timed(ms, ms)
+    asked = settings(SessionSettings("basic"))
+    out = optimised(addition, "--session-settings")
+    assert asked == [addition]
+    assert out.read_bytes() == addition.read_bytes()
+    assert out.with_name("out.session.json").exists() is written
+    assert (out.parent / "weights" / "other.bin").read_bytes() == b"kept"
+
+
+def test_an_unchanged_model_does_not_overwrite_weights_of_others(addition, timed, settings, tmp_path, capsys):
+    timed(0.9, 0.9)
+    settings(SessionSettings("basic"))
+    other = tmp_path / "weights" / "w.bin"
+    other.parent.mkdir()
+    other.write_bytes(b"important")
+    assert run("optimize", addition, "-o", tmp_path / "out.onnx", "--search", "greedy", "--session-settings") == 2
+    assert "expected no other file at" in capsys.readouterr().err
+    assert other.read_bytes() == b"important"
+    assert sorted(f.name for f in tmp_path.iterdir()) == ["in", "weights"]
+
+
+@pytest.mark.parametrize("options", [("--no-measure",), ("--session-settings",)])
+def test_settings_of_an_earlier_result_are_removed(model, timed, settings, options, capsys):
+    timed(0.9, 0.9)
+    settings(SessionSettings())
+    beside = model.with_name("out.session.json")
+    beside.write_text(json.dumps({"graph_optimization_level": "ORT_ENABLE_BASIC"}))
+    optimised(model, *options)
+    assert not beside.exists()
+    assert "out.session.json removed" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", ["measure", "best_settings"])
+def test_what_cannot_be_timed_is_written_by_force_or_untimed(model, monkeypatch, name, capsys):
+    def refuses(*_, **__):
+        raise CostError("expected a tensor as input 'x', found tensor(bfloat16)")
+
+    monkeypatch.setattr(sys.modules["taso_gym.cli.deliver"], name, refuses)
+    out, extra = model.with_name("out.onnx"), ["--session-settings"] * (name == "best_settings")
+    assert run("optimize", model, "-o", out, "--search", "greedy", *extra) == 2
+    advice = " without --session-settings" * bool(extra)
+    assert f"nothing was written: --no-measure{advice} writes it without timing it" in capsys.readouterr().err
+    assert not out.exists()
+    optimised(model, "--no-measure")
+    capsys.readouterr()
+    assert optimised(model, "--force", *extra).read_bytes() != model.read_bytes()
+    said = capsys.readouterr().out
+    assert "not timed: expected a tensor as input 'x'" in said and "written: not timed" in said
 
 
 def test_a_measurement_takes_two_fresh_sessions():

@@ -1,15 +1,18 @@
 """A file that is no model, or can't be compared, ends the command in one line, with nothing written."""
 
+import sys
 from pathlib import Path
 
 import numpy as np
 import onnx
+import onnxruntime
 import pytest
 from command_line import run
 from fault_models import whole
 from model_texts import parsed
 from onnx import TensorProto, helper
 
+from taso_gym import cost
 from taso_gym.equivalence import Report
 from taso_gym.equivalence.compare import Difference
 from taso_gym.equivalence.report import OutputReport
@@ -26,6 +29,22 @@ def refused(path: Path, capsys: pytest.CaptureFixture[str]) -> str:
     assert line.startswith("error: ")
     assert sorted(p.name for p in path.parent.iterdir()) == before, "something was written"
     return line
+
+
+def test_a_provider_that_is_missing_is_found_before_the_search(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, out = tmp_path / "model.onnx", tmp_path / "out.onnx"
+    onnx.save(whole(), path)
+    monkeypatch.setattr(onnxruntime, "get_available_providers", lambda: ["CPUExecutionProvider"])
+    monkeypatch.setattr(sys.modules["taso_gym.cli.optimize"], "load_cost", lambda *_, **__: cost.load("roofline"))
+    arguments = ("optimize", path, "-o", out, "--steps", "20", "--cost", "cupy")
+    assert run(*arguments) == 2
+    said = capsys.readouterr()
+    assert "CUDAExecutionProvider, found CPUExecutionProvider; --no-measure writes a result without" in said.err
+    assert "weighed" not in said.out, "it was searched before anybody was told"
+    assert run(*arguments, "--no-measure") == 0
+    assert out.exists()
 
 
 def test_truncated_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -41,6 +41,20 @@ def test_beyond_the_limit_is_worse_than_anything_within() -> None:
     assert not goal.is_time and not goal.of_sums and goal.needs == {"memory"}
 
 
+@pytest.mark.parametrize(
+    ("text", "limit", "lowers_time", "is_time"),
+    [
+        ("time", None, True, True),
+        ("time", 100, True, False),
+        ("memory", None, False, False),
+        ("time+memory", None, False, False),
+    ],
+)
+def test_time_is_lowered_whatever_the_limit(text: str, limit: int | None, lowers_time: bool, is_time: bool) -> None:
+    goal = Objective.parse(text, limit)
+    assert (goal.lowers_time, goal.is_time) == (lowers_time, is_time)
+
+
 def test_weights_are_counted_as_they_are_saved() -> None:
     assert constant_bytes(mlp()) == 4 * (64 + 8)
 

@@ -13,7 +13,7 @@ from onnx import TensorProto
 
 from taso_gym import onnx_io
 from taso_gym.builder import GraphBuilder
-from taso_gym.errors import ModelError
+from taso_gym.errors import ModelError, OptionError
 from taso_gym.graph import Graph
 from taso_gym.onnx_io import from_model, load, save, to_model
 from taso_gym.tensor import TensorType
@@ -216,6 +216,38 @@ def test_a_data_file_of_something_else_is_not_overwritten(external: Path, tmp_pa
         assert other.read_bytes() == b"important"
         assert sorted(p.name for p in target.parent.iterdir()) == ["fast.onnx", "fast.onnx.1.data", "fast.onnx.data"]
         assert load(target) == graph
+
+
+@pytest.fixture
+def below(tmp_path: Path) -> Path:
+    """Return the path of a model whose weights are in ``weights/w.bin``."""
+    path = tmp_path / "below" / "model.onnx"
+    (path.parent / "weights").mkdir(parents=True)
+    onnx.save(parsed(TEXT, **WEIGHTS), path, save_as_external_data=True, location="weights/w.bin", size_threshold=100)
+    return path
+
+
+def test_weights_in_a_folder_are_copied_beside_what_is_in_that_folder(below: Path, tmp_path: Path) -> None:
+    other, target = tmp_path / "out" / "weights" / "other.bin", tmp_path / "out" / "model.onnx"
+    other.parent.mkdir(parents=True)
+    other.write_bytes(b"important")
+    for _ in range(2):  # the second time, the data are there already
+        onnx_io.copy(below, target)
+        assert sorted(p.name for p in other.parent.iterdir()) == ["other.bin", "w.bin"]
+        assert load(target) == load(below)
+    onnx_io.copy(below, beside := below.with_name("copy.onnx"))
+    assert load(beside) == load(below)
+    save(load(below), below)  # what a model there refers to is looked up
+    assert other.read_bytes() == b"important"
+
+
+def test_other_weights_of_that_name_are_not_overwritten_by_a_copy(below: Path, tmp_path: Path) -> None:
+    other = tmp_path / "out" / "weights" / "w.bin"
+    other.parent.mkdir(parents=True)
+    other.write_bytes(b"important")
+    with pytest.raises(OptionError, match=r"expected no other file at .*w\.bin, which model\.onnx refers to"):
+        onnx_io.copy(below, tmp_path / "out" / "model.onnx")
+    assert other.read_bytes() == b"important"
 
 
 def test_a_data_file_is_named_for_where_the_model_goes(external: Path, tmp_path: Path) -> None:

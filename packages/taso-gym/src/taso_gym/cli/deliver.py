@@ -41,6 +41,11 @@ class Wanted:
     settings: bool = False
     provider: str = "cpu"
 
+    @property
+    def untimed(self) -> str:
+        """The options that time nothing, in words."""
+        return "--no-measure without --session-settings" if self.settings else "--no-measure"
+
 
 class _DifferenceError(EquivalenceError):
     """The result computes something else than the original."""
@@ -53,12 +58,12 @@ class _NotFaster(Exception):  # noqa: N818 - a reason to write nothing, not an e
 def deliver(model: Path, output: Path, result: Result, wanted: Wanted) -> None:
     """Write the result if it is equal and better, else what is left of it without the rules that make it differ.
 
-    Better means faster where time is the objective, else that the objective is lower. Where nothing is, the original
-    is written.
+    Better means faster where time is the objective, else that the objective is lower, or that a limit is kept which
+    the original breaks. Where nothing is better, the original is written.
 
     Raises:
         EquivalenceError: the result differs whatever is left out, or can't be compared, and nothing forces us.
-        CostError: it needs more memory than the limit.
+        CostError: it needs more memory than the limit, or can't be timed, and nothing forces us.
     """
     try:
         _deliver(model, output, result, wanted)
@@ -74,31 +79,53 @@ def deliver(model: Path, output: Path, result: Result, wanted: Wanted) -> None:
 
 def _deliver(model: Path, output: Path, result: Result, wanted: Wanted) -> None:
     _expect_fits(result, force=wanted.force)
-    if not result.applied and not wanted.settings:
-        _keep(model, output, f"nothing that lowers the {_aim(result)} was found")
+    if not result.applied:
+        _deliver_original(model, output, result, wanted)
         return
-    settings = DEFAULT
     try:
         with replacing(output) as temporary:
-            if result.applied:
-                onnx_io.save(result.graph, temporary, final=output)
-            else:
-                onnx_io.copy(model, temporary)
-            ran = _compare(model, temporary, result, force=wanted.force) if result.applied else True
-            dims = bind_dims(result.original)
-            if wanted.settings and ran:
-                settings = best_settings(temporary, threads=wanted.threads, provider=wanted.provider, dims=dims)
-            found = _timed(model, temporary, settings, wanted, dims) if wanted.timed and ran else None
-            if found and result.objective.is_time and not found.gain(RESULT) and not wanted.force:
+            onnx_io.save(result.graph, temporary, final=output)
+            ran = _compare(model, temporary, result, force=wanted.force)
+            settings, found = _measured(model, temporary, result, wanted) if ran else (DEFAULT, None)
+            if found and _has_to_gain(result, wanted) and not found.gain(RESULT):
                 raise _NotFaster
     except _NotFaster:
         _keep(model, output, f"a gain below {100 * MIN_GAIN:g} % counts as none")
+        settings = DEFAULT
     else:
         say(f"{output} written: {found.speedup(RESULT) if found else 'not timed'}")
-        if settings != DEFAULT:
-            beside = output.with_name(f"{output.stem}.session.json")
-            write_settings(beside, settings, wanted.threads)
-            say(f"{beside} written; it runs fastest as\n{code(output, settings, wanted.threads)}")
+    _put_settings(output, settings, wanted.threads)
+
+
+def _deliver_original(model: Path, output: Path, result: Result, wanted: Wanted) -> None:
+    """Write the file as given, with session settings that it gains by where they are asked for.
+
+    They are measured on the file where it is: a copy of it goes straight to its place, which is looked at for other
+    files of the names that it refers to.
+    """
+    settings, found = _measured(model, model, result, wanted) if wanted.settings else (DEFAULT, None)
+    if found and not found.gain(RESULT) and not wanted.force:
+        settings = DEFAULT
+    _keep(model, output, f"nothing that lowers the {_aim(result)} was found")
+    _put_settings(output, settings, wanted.threads)
+
+
+def _has_to_gain(result: Result, wanted: Wanted) -> bool:
+    """Whether the result is of use only if it is faster: where the file as given breaks the limit, it is needed."""
+    goal = result.objective
+    fits = goal.max_memory is None or result.quantities["memory"][0] <= goal.max_memory
+    return goal.lowers_time and fits and not wanted.force
+
+
+def _put_settings(output: Path, settings: SessionSettings, threads: int) -> None:
+    """Write session settings beside a file and say how to use them; of default ones leave nothing there."""
+    beside = output.with_name(f"{output.stem}.session.json")
+    if settings != DEFAULT:
+        write_settings(beside, settings, threads)
+        say(f"{beside} written; it runs fastest as\n{code(output, settings, threads)}")
+    elif beside.is_file():
+        beside.unlink()
+        say(f"{beside} removed: it was of an earlier file")
 
 
 def _aim(result: Result) -> str:
@@ -136,6 +163,25 @@ def _compare(model: Path, written: Path, result: Result, *, force: bool) -> bool
 def _keep(model: Path, output: Path, reason: str) -> None:
     onnx_io.copy(model, output)
     say(f"{output} is {model} unchanged: {reason}")
+
+
+def _measured(model: Path, written: Path, result: Result, wanted: Wanted) -> tuple[SessionSettings, Measurement | None]:
+    """Return session settings that pay where they are asked for, and how the file as given and the result compare.
+
+    Raises:
+        CostError: onnxruntime can't time them, for the inputs that they need perhaps, and nothing forces us.
+    """
+    dims, settings = bind_dims(result.original), DEFAULT
+    try:
+        if wanted.settings:
+            settings = best_settings(written, threads=wanted.threads, provider=wanted.provider, dims=dims)
+        differ = written != model or settings != DEFAULT
+        return settings, _timed(model, written, settings, wanted, dims) if wanted.timed and differ else None
+    except CostError as error:
+        if not wanted.force:
+            raise CostError(f"{error}; nothing was written: {wanted.untimed} writes it without timing it") from error
+        say(f"not timed: {error}")
+        return DEFAULT, None
 
 
 def _timed(

@@ -16,6 +16,7 @@ from taso_gym.console import console, dimensions, say, seconds, size_bytes
 from taso_gym.cost import bind_dims
 from taso_gym.cost import load as load_cost
 from taso_gym.cost.objective import QUANTITIES, Objective
+from taso_gym.cost.runtime import require_provider
 from taso_gym.cost.sessions import Runtime
 from taso_gym.errors import CostError, EquivalenceError, OptionError
 from taso_gym.graph import Graph
@@ -79,7 +80,10 @@ def optimize(
         ),
     ] = None,
     force: Annotated[
-        bool, typer.Option("--force", help="Write the file even if it isn't equal, can't be compared or isn't faster.")
+        bool,
+        typer.Option(
+            "--force", help="Write the file even if it isn't equal or faster, or can't be compared or can't be timed."
+        ),
     ] = False,
 ) -> None:
     """Make an ONNX model faster with substitutions that keep its meaning.
@@ -94,6 +98,11 @@ def optimize(
     limit = Budget(steps=steps) if steps else Budget(seconds(budget))
     graph = _read(model, dimensions(dim or []), opset, strict_dims)
     _expect_runs(model, force=force)
+    provider = "cuda" if cost.startswith(("onnxruntime:cuda", "cupy")) else "cpu"
+    wanted = Wanted(threads, not no_measure, force, session_settings, provider)
+    measured = {"threads": threads} if cost.startswith("onnxruntime") else {}
+    judge = load_cost(cost, bind_dims(graph), start=graph, **measured)
+    _expect_provider(wanted)
     options: dict[str, Any] = {} if alpha is None else {"alpha": alpha}
     with progress_bar() as bar:
         task = bar.add_task(f"{search} search", best="")
@@ -103,12 +112,11 @@ def optimize(
             best = f"{lowest} after {progress.rewrites} rewrites, {progress.explored} weighed"
             bar.update(task, best=best)
 
-        measured = {"threads": threads} if cost.startswith("onnxruntime") else {}
         result = search_for(
             graph,
             search,
             rules,
-            load_cost(cost, bind_dims(graph), start=graph, **measured),
+            judge,
             limit,
             seed=seed,
             numerics=cast(Numerics, numerics),
@@ -121,8 +129,7 @@ def optimize(
             **options,
         )
     _report(result, cost)
-    provider = "cuda" if cost.startswith(("onnxruntime:cuda", "cupy")) else "cpu"
-    deliver(model, output, result, Wanted(threads, not no_measure, force, session_settings, provider))
+    deliver(model, output, result, wanted)
 
 
 def _read(model: Path, dims: dict[str, int], opset: int | None, strict: bool) -> Graph:
@@ -149,6 +156,20 @@ def _expect_runs(model: Path, *, force: bool) -> None:
     except CostError as error:
         if not force:
             raise EquivalenceError(f"{model}: {error}; --force writes a result that wasn't compared") from error
+
+
+def _expect_provider(wanted: Wanted) -> None:
+    """Refuse a search whose result onnxruntime couldn't time, as it comes without the provider to measure on.
+
+    Raises:
+        CostError: the provider isn't there, and nothing forces us.
+    """
+    if wanted.force or not (wanted.timed or wanted.settings):
+        return
+    try:
+        require_provider(wanted.provider)
+    except CostError as error:
+        raise CostError(f"{error}; {wanted.untimed} writes a result without timing it") from error
 
 
 def _with_opset(model: Path, dims: dict[str, int], opset: int) -> Graph:

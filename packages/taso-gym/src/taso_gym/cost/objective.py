@@ -60,7 +60,12 @@ class Objective:
     @cached_property
     def is_time(self) -> bool:
         """Whether it is run time alone, without a limit: the default."""
-        return self.max_memory is None and self._single == "time"
+        return self.max_memory is None and self.lowers_time
+
+    @cached_property
+    def lowers_time(self) -> bool:
+        """Whether what is lowered is run time alone, whatever the limit."""
+        return self._single == "time"
 
     @cached_property
     def of_sums(self) -> bool:

@@ -147,5 +147,6 @@ def copy(source: str | Path, path: str | Path) -> None:
             if there.exists() and not filecmp.cmp(there, origin.parent / name, shallow=False):
                 raise OptionError(f"expected no other file at {there}, which {origin.name} refers to")
             if not there.exists():
-                temporary.with_name(name).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copyfile(origin.parent / name, temporary.with_name(name))
+                data = temporary.parent / name
+                data.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(origin.parent / name, data)

@@ -80,6 +80,6 @@ def data_files(path: Path) -> list[str]:
     outside = (t for t in (*model.graph.initializer, *inner) if t.data_location == TensorProto.EXTERNAL)
     names = sorted({e.value for t in outside for e in t.external_data if e.key == "location"})
     for name in names:
-        if not is_inside(name) or not path.with_name(name).is_file():
+        if not is_inside(name) or not (path.parent / name).is_file():
             raise ModelError(f"{path}: expected a file with weights below its folder, found {name!r}")
     return names
