@@ -24,7 +24,7 @@ from taso_gym.cost.eviction import LARGE
 from taso_gym.cost.executed import Executed
 from taso_gym.cost.looks import Looks
 from taso_gym.cost.sessions import Runtime
-from taso_gym.errors import CostError
+from taso_gym.errors import CostError, KernelError, OutOfMemoryError
 
 METHOD = 10
 """How costs are measured; what an earlier version of the package put into a cache isn't taken for the same."""
@@ -153,6 +153,26 @@ class NodeTimes:
             CostError: it can't be written.
         """
         return json.loads(self._cache.put(self._key(name), json.dumps(value)))
+
+    def found(self, name: str, measure: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+        """Return what the cache has under a name, measured now if it has nothing: {"failed": why} of what doesn't run.
+
+        A kernel that fails is remembered, too; where memory is short it fails for now only.
+
+        Raises:
+            CostError: the cache can't be used, or the provider doesn't work.
+        """
+        known = self.recall(name)
+        if known is not None:
+            return known
+        try:
+            value = measure()
+        except KernelError as error:
+            self._runtime.expect_working()  # else what is remembered would be the device's fault
+            value = {"failed": str(error)}
+        except (MemoryError, OutOfMemoryError) as error:
+            return {"failed": str(error) or "out of memory"}
+        return self.remember(name, value)
 
     def _anew(self, quantile: float) -> Self:
         """Return the same times by all that the cache has by now."""
