@@ -202,6 +202,18 @@ def test_a_cache_with_nonsense_in_it_is_one_line(cache: Path) -> None:
         OnnxRuntimeCost(cache=cache).graph(mlp())
 
 
+def test_nodes_that_a_cache_has_under_other_names_stay_as_they_are(cache: Path) -> None:
+    found = OnnxRuntimeCost(cache=cache)
+    before = found.graph(mlp())
+    (region,) = found.regions(mlp())
+    (key,) = found.executed_in(region) or []
+    change = "UPDATE measurements SET {0} = replace({0}, ?, 'Renamed')"
+    for column in ("key", "value"):
+        Cache(cache)._run(lambda db, column=column: db.execute(change.format(column), (key.partition("[")[0],)))  # pyright: ignore[reportPrivateUsage]
+    again = OnnxRuntimeCost(cache=cache)
+    assert again.graph(mlp()) == before == again.in_turns([mlp()]).graph(mlp())
+
+
 def test_the_key_names_all_that_times_depend_on(cache: Path) -> None:
     import onnxruntime
 

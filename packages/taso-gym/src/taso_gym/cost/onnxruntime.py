@@ -214,7 +214,8 @@ class OnnxRuntimeCost(RegionalCost):
             missing = self._node_times.unsettled(keys[region]) - turns.keys()
             if missing and time.monotonic() < began + seconds / 2:
                 nodes = {node.key: node for node in self.executed_alone(region)}
-                turns |= {key: Turn(key, nodes[key.removeprefix(COLD)]) for key in missing}
+                named = ((key, nodes.get(key.removeprefix(COLD))) for key in missing)
+                turns |= {key: Turn(key, node) for key, node in named if node}  # a cache may have other names for some
         by_share = sorted(turns.values(), key=lambda turn: -shares[turn.node.key])
         other = copy(self)
         other._node_times = self._node_times.in_turns(by_share, began + seconds - time.monotonic(), progress)
