@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import tempfile
 from pathlib import Path
 from types import SimpleNamespace
@@ -103,6 +104,14 @@ def test_memory_that_is_short_is_told_from_a_refusal() -> None:
     runtime = Runtime("cpu", 1)
     with pytest.raises(OutOfMemoryError, match="expected a model that runs, found"):
         runtime.time(model.SerializeToString(), {"x": runtime.place(np.ones(1, np.float32))})
+
+
+def test_the_processor_is_asked_for_its_name_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = iter(["this one", "another machine's"])
+    monkeypatch.setattr(sessions, "cpu_name", lambda: next(names))
+    runtime = Runtime("cpu", 1)
+    assert runtime.key == runtime.key and runtime.key.startswith("this one|")
+    assert pickle.loads(pickle.dumps(runtime)).key.startswith("another machine's|")  # noqa: S301
 
 
 def test_a_string_is_no_value_on_a_device() -> None:

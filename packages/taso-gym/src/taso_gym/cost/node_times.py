@@ -137,8 +137,9 @@ class NodeTimes:
             CostError: it can't be read.
         """
         text = self._cache.get(self._key(name))
-        if text is None:
-            return None
+        return None if text is None else self._parsed(text)
+
+    def _parsed(self, text: str) -> dict[str, Any]:
         try:
             return json.loads(text)
         except ValueError as error:
@@ -197,10 +198,9 @@ class NodeTimes:
     def _looks(self) -> dict[bool, Looks]:
         """What single looks say, in the cache and out of it, by all nodes that the cache has both times of."""
         pairs: dict[bool, list[tuple[int, int]]] = {False: [], True: []}
-        for key, _ in self._cache.beginning(self._key(_settled(""))):
-            look, settled = self.recall(_look(key)), self.recall(_settled(key))
-            if look and settled:
-                pairs[key.startswith(COLD)].append((look["ps"], settled["ps"]))
+        for key, text in self._cache.beginning(self._key(_settled(""))):
+            if look := self.recall(_look(key)):
+                pairs[key.startswith(COLD)].append((look["ps"], self._parsed(text)["ps"]))
         return {cold: Looks(found) for cold, found in pairs.items()}
 
     def _measure(self, turn: Turn) -> tuple[int, int]:

@@ -57,11 +57,15 @@ class Runtime:
         """The package."""
         return require_provider(self.provider)
 
-    @property
+    @cached_property
     def key(self) -> str:
-        """What times depend on: device, provider, version, threads."""
+        """What times depend on: device, provider, version, threads; every look into a cache asks for it."""
         device = gpu_name() if self.provider == "cuda" else cpu_name()
         return f"{device}|{PROVIDERS[self.provider]}|onnxruntime {self.ort.__version__}|{self.threads} threads"
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave the key behind when pickled: another machine may read it."""
+        return {name: value for name, value in self.__dict__.items() if name != "key"}
 
     def expect_working(self) -> None:
         """Run something small on a GPU, whose driver may be missing, and which may fail at any time.
