@@ -4,13 +4,17 @@ import sqlite3
 
 import pytest
 from command_line import run
+from cost_graphs import mlp
 from network_runs import small
 
 from taso_gym import onnx_io
+from taso_gym.cli import costs
 from taso_gym.cli.costs import peaks
+from taso_gym.cost.recorded import RecordedCost
 from taso_gym.cost_model import Cost
 from taso_gym.errors import CostError
 from taso_gym.signature import Signature
+from taso_gym.tensor import symbol
 
 
 @pytest.fixture(scope="module")
@@ -52,6 +56,50 @@ def test_recorded_table_is_a_cost_model(model, tmp_path, capsys):
     out = tmp_path / "fast.onnx"
     assert run("optimize", model, "-o", out, "--cost", f"recorded:{table}", "--budget", "1s", "--no-measure") == 0
     assert out.exists()
+
+
+def test_each_of_several_files_is_recorded_as_it_is_by_itself(tmp_path, monkeypatch, capsys):
+    pytest.importorskip("onnxruntime")
+    paths, started = [tmp_path / "a.onnx", tmp_path / "b.onnx"], []
+    for path, rows in zip(paths, (4, symbol("batch")), strict=True):
+        onnx_io.save(mlp(rows), path)
+    whole = costs.OnnxRuntimeCost
+
+    def model(provider, dims, **options):
+        start = options["start"]
+        started.append((start.type_of(start.info.inputs[0]).shape, dims))
+        return whole(provider, dims, **options)
+
+    monkeypatch.setattr(costs, "OnnxRuntimeCost", model)
+    table = tmp_path / "mine.json.gz"
+    assert run("record", *paths, "-o", table, "--walks", "0", "--cache", tmp_path / "cache.db") == 0
+    assert started == [((4, 8), {}), ((symbol("batch"), 8), {"batch": 1})]
+    found = RecordedCost(str(table), dims={"batch": 1}, strict=True)
+    assert all(found.graph(onnx_io.load(path)).time_ps > 0 for path in paths)
+
+
+@pytest.mark.parametrize("name", ["table.json", "table.gz", "table"])
+def test_a_table_that_could_not_be_named_later_is_refused_at_once(name, tmp_path, capsys):
+    assert run("record", tmp_path / "none.onnx", "-o", tmp_path / name) == 2
+    said = capsys.readouterr().err.replace("\n", "")
+    assert f"expected a table whose name ends in .json.gz, found {tmp_path}" in said
+
+
+@pytest.mark.parametrize(
+    ("cost", "provider"),
+    [("onnxruntime:cuda", "cuda"), ("cupy", "cuda"), ("cupy:1", "cuda"), ("roofline", "cpu"), ("onnxruntime", "cpu")],
+)
+def test_predictions_are_compared_with_the_device_that_they_are_of(cost, provider, model, monkeypatch, capsys):
+    asked = []
+
+    def compare(*_, **options):
+        asked.append(options["provider"])
+        raise CostError("enough")
+
+    monkeypatch.setattr("taso_gym.cost.load", lambda *_, **__: None)
+    monkeypatch.setattr(costs, "compare", compare)
+    assert run("calibrate", model, "--variants", "2", "--cost", cost) == 2
+    assert asked == [provider]
 
 
 def test_calibration_prints_bias_and_ranks(model, capsys):

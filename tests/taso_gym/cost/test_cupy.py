@@ -1,16 +1,20 @@
-"""CUDA kernels on CuPy's memory; all but the first test need a CUDA device."""
+"""CUDA kernels on CuPy's memory; tests of what is measured need a CUDA device."""
 
 import sys
+from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from cost_graphs import mlp, weight
 
 from taso_gym.builder import GraphBuilder
+from taso_gym.cost import cupy as cupy_module
 from taso_gym.cost import load
 from taso_gym.cost.cuda_kernels import kernel
 from taso_gym.cost.cupy import CupyCost, graph_time_ms
+from taso_gym.cost.regional import NEVER_PS
 from taso_gym.errors import CostError, MissingPackageError
 from taso_gym.graph import Graph
 from taso_gym.ops import OPERATORS
@@ -36,6 +40,89 @@ def test_a_missing_package_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setitem(sys.modules, "cupy", None)
     with pytest.raises(MissingPackageError, match=r"expected the package cupy.* pip install 'taso-gym\[gpu\]'"):
         load("cupy")
+
+
+class UnsupportedError(Exception):
+    """As cuDNN's: of no common base."""
+
+
+class LostError(RuntimeError):
+    """As CUDA's."""
+
+
+class Device:
+    """A device that works until it is lost."""
+
+    lost = False
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, *_: object) -> None: ...
+
+    def synchronize(self) -> None:
+        """Wait, and say whether something went wrong."""
+        if self.lost:
+            raise LostError("no device")
+
+
+@pytest.fixture
+def device(monkeypatch: pytest.MonkeyPatch) -> type[Device]:
+    """A device without CUDA, whose kernels do nothing."""
+    kind = type("Own", (Device,), {})
+    facts = {"name": b"a device"}
+    runtime = SimpleNamespace(
+        getDeviceCount=lambda: 1,
+        getDeviceProperties=lambda _: facts,
+        runtimeGetVersion=lambda: 1,
+        CUDARuntimeError=LostError,
+    )
+    package = SimpleNamespace(__version__="0", cuda=SimpleNamespace(Device=kind, runtime=runtime))
+    monkeypatch.setattr(cupy_module, "require", lambda _: package)
+    monkeypatch.setattr(cupy_module, "_Precision", lambda _: nullcontext())
+    monkeypatch.setattr(cupy_module, "time_ms", lambda *_: 1.0)
+    monkeypatch.setitem(sys.modules, "cudnn", SimpleNamespace(cudnnGraphNotSupportedError=UnsupportedError))
+    return kind
+
+
+def refused(error: Exception | None, monkeypatch: pytest.MonkeyPatch, cache: Path) -> int:
+    """Cost of a product whose kernel fails so, or works."""
+
+    def made(_: Signature) -> None:
+        if error:
+            raise error
+
+    monkeypatch.setattr(cupy_module, "kernel", made)
+    return CupyCost(cache=cache).node(product(8)).time_ps
+
+
+@pytest.mark.parametrize(
+    "error", [UnsupportedError("not supported"), LostError("cuBLAS"), TypeError("type"), ValueError("kind")]
+)
+def test_what_libraries_refuse_never_pays(
+    error: Exception, device: type[Device], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert refused(error, monkeypatch, tmp_path / "cache") == NEVER_PS
+    assert refused(None, monkeypatch, tmp_path / "cache") == NEVER_PS  # which is remembered
+
+
+@pytest.mark.parametrize("error", [MemoryError(), LostError("CUBLAS_STATUS_ALLOC_FAILED")])
+def test_memory_that_is_short_fails_for_now(
+    error: Exception, device: type[Device], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert refused(error, monkeypatch, tmp_path / "cache") == NEVER_PS
+    assert refused(None, monkeypatch, tmp_path / "cache") == 10**9
+
+
+def test_a_device_that_is_lost_is_no_kernels_fault(
+    device: type[Device], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    device.lost = True
+    with pytest.raises(CostError, match="expected the CUDA device 0 to work, found no device"):
+        refused(LostError("no device"), monkeypatch, tmp_path / "cache")
+    assert refused(None, monkeypatch, tmp_path / "cache") == 10**9
 
 
 @pytest.mark.gpu

@@ -45,6 +45,21 @@ def test_a_system_that_does_not_say_has_no_known_cache(monkeypatch: pytest.Monke
     assert cache_bytes() == 0
 
 
+@pytest.mark.parametrize("size", [None, "", "unknown\n"])
+def test_a_cache_that_does_not_say_its_size_is_passed_over(
+    size: str | None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for level, said in (("1", "32K\n"), ("2", size)):
+        folder = tmp_path / f"index{level}"
+        folder.mkdir()
+        (folder / "level").write_text(level)
+        if said is not None:
+            (folder / "size").write_text(said)
+    (tmp_path / "index3").mkdir()  # which says nothing at all
+    monkeypatch.setattr(eviction, "CACHES", tmp_path)
+    assert (cache_bytes(), cache_bytes(1), cache_bytes(2)) == (32 << 10, 32 << 10, 0)
+
+
 @pytest.mark.parametrize("part", [KEPT, 1.0])
 def test_weights_that_the_cache_does_not_keep_are_read_from_memory(
     part: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -1,6 +1,10 @@
 """Whole models in fresh processes: real ones, and every way that a child can fail."""
 
+import os
+import signal
+import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -64,6 +68,62 @@ def test_a_child_that_hangs_or_dies_is_reported(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(measure_module, "CHILD", child)
     with pytest.raises(CostError, match=r"expected m to (answer within 2 s|run, found that its process ended)"):
         measure({"m": write_chain(tmp_path / "a.onnx", 1)}, timeout_s=2)
+
+
+def started(code: str) -> "subprocess.Popen[str]":
+    """A process of its own group that knows the tests' helpers, once it has said its first line."""
+    head = f"import sys; sys.path.insert(0, {str(Path(__file__).parents[2])!r})\n"
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    return subprocess.Popen([sys.executable, "-c", head + code], text=True, process_group=0, **pipes)
+
+
+def test_an_interruption_is_left_to_the_parent(tmp_path: Path) -> None:
+    """Ctrl-C reaches the whole process group of the terminal; a search notes it and goes on to where it may end."""
+    code = (
+        "import signal, time; from pathlib import Path; from cost_graphs import write_chain\n"
+        "from taso_gym.cost import measure\n"
+        "noted, before = [], measure._warm\n"
+        "def warm(child):\n"
+        "    print('ready', flush=True)\n"
+        "    while not noted: time.sleep(0.01)\n"
+        "    return before(child)\n"
+        "measure._warm = warm\n"
+        "signal.signal(signal.SIGINT, lambda *_: noted.append(1))\n"
+        f"model = write_chain(Path({str(tmp_path / 'a.onnx')!r}), 1)\n"
+        "print(noted, measure.measure({'m': model}, sessions=1, rounds=1).time_ms('m') > 0)\n"
+    )
+    with started(code) as process:
+        assert process.stdout and process.stdout.readline() == "ready\n"
+        os.killpg(process.pid, signal.SIGINT)
+        said, errors = process.communicate(timeout=30)
+    assert said == "[1] True\n" and not errors
+
+
+def test_a_child_ends_when_its_parent_is_killed(tmp_path: Path) -> None:
+    settings = {"model": str(write_chain(tmp_path / "a.onnx", 1)), "threads": 1, "provider": "CPUExecutionProvider"}
+    settings |= {"dims": {}, "seed": 0, "level": "all", "disabled": []}
+    code = (
+        "import time; from taso_gym.cost.measure import _Child\n"
+        f"child = _Child('m', {settings!r}, 60.0)\n"
+        "print(child._process.pid, flush=True); time.sleep(60)\n"
+    )
+    with started(code) as process:
+        assert process.stdout
+        pid = int(process.stdout.readline())
+        assert os.getpgid(pid) == pid and is_running(pid)
+        process.kill()
+    until = time.monotonic() + 20
+    while is_running(pid) and time.monotonic() < until:
+        time.sleep(0.05)
+    assert not is_running(pid)
+
+
+def is_running(pid: int) -> bool:
+    """Whether a process is there, and not only its exit status."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
 
 
 def test_a_missing_package_names_the_extras(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

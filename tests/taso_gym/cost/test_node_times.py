@@ -10,6 +10,7 @@ import pytest
 from cost_graphs import mlp
 
 from taso_gym.cost import looks, node_times
+from taso_gym.cost.cache import Cache
 from taso_gym.cost.executed import Executed
 from taso_gym.cost.node_times import COLD, TURNS, NodeTimes, Turn, operands_of
 from taso_gym.cost.onnxruntime import OnnxRuntimeCost
@@ -116,6 +117,21 @@ def test_what_was_looked_at_once_is_taken_for_what_turns_say_of_its_like(
     later = NodeTimes(Scripted(), tmp_path / "c")
     later.load("abcde")
     assert [later.of(name, 0.0) for name in "abcde"] == [80, 80, 160, 330, 320]
+
+
+def test_what_turns_say_of_all_is_read_with_one_look_for_each(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    runtime = Scripted(**{name: [100, *[80] * TURNS] for name in "abc"}, d=[1])
+    first = NodeTimes(runtime, tmp_path / "c")
+    first.in_turns([Turn(first.measure(node(name), cold=False), node(name)) for name in "abc"], math.inf)
+    later, asked, get = NodeTimes(runtime, tmp_path / "c"), list[str](), Cache.get
+
+    def counted(cache: Cache, key: str) -> str | None:
+        asked.append(key)
+        return get(cache, key)
+
+    monkeypatch.setattr(Cache, "get", counted)
+    later.measure(node("d"), cold=False)
+    assert len(asked) == 2 + 3  # whether d is settled or was looked at, and the looks at the others
 
 
 @pytest.mark.parametrize(

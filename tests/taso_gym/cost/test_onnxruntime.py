@@ -12,12 +12,12 @@ from cost_graphs import mlp, symbolic_mlp, weight
 from onnx import TensorProto, helper
 
 from taso_gym.builder import GraphBuilder
-from taso_gym.cost import load
+from taso_gym.cost import load, small_model
 from taso_gym.cost.cache import Cache
 from taso_gym.cost.onnxruntime import FAILED_PS, OnnxRuntimeCost
 from taso_gym.cost.region import FUSED
 from taso_gym.cost_model import Cost
-from taso_gym.errors import CostError, MissingPackageError, OptionError
+from taso_gym.errors import CostError, KernelError, MissingPackageError, OptionError, OutOfMemoryError
 from taso_gym.graph import Graph
 from taso_gym.onnx_io import from_model
 from taso_gym.ops import OPERATORS
@@ -80,19 +80,69 @@ def test_an_operator_too_large_for_memory_never_pays(cache: Path) -> None:
     assert OnnxRuntimeCost(cache=cache).node(sig).time_ps == FAILED_PS
 
 
-def test_an_opaque_operator_is_measured_as_it_stands(cache: Path) -> None:
-    def graph(rows: int) -> Graph:
-        nodes = [helper.make_node("Unique", ["x"], ["y"], sorted=1)]
-        x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [rows])
-        y = helper.make_tensor_value_info("y", TensorProto.FLOAT, ["n"])
-        model = helper.make_graph(nodes, "g", [x], [y])
-        return from_model(helper.make_model(model, opset_imports=[helper.make_opsetid("", 20)], ir_version=10))
+def failing(error: Exception) -> Any:
+    """A function that raises an error, whatever it is given."""
 
+    def fail(*_: object, **__: object) -> Any:
+        raise error
+
+    return fail
+
+
+def unique(rows: int) -> Graph:
+    """A graph of one operator that the table doesn't know."""
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [rows])
+    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, ["n"])
+    model = helper.make_graph([helper.make_node("Unique", ["x"], ["y"], sorted=1)], "g", [x], [y])
+    return from_model(helper.make_model(model, opset_imports=[helper.make_opsetid("", 20)], ir_version=10))
+
+
+@pytest.mark.parametrize("graph", [mlp(), unique(1 << 10)], ids=["region", "opaque"])
+@pytest.mark.parametrize("lacking", ["disk", "driver"])
+def test_what_is_not_the_operators_fault_is_an_error_and_not_remembered(
+    lacking: str, graph: Graph, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     found = OnnxRuntimeCost(cache=cache)
-    small, large = (found.graph(graph(rows)) for rows in (1 << 10, 1 << 16))
+    found.layouts  # noqa: B018  # which are measured, too
+    with monkeypatch.context() as patch:
+        patch.setattr(found.runtime, "open", failing({"disk": CostError, "driver": KernelError}[lacking]("lost")))
+        patch.setattr(found.runtime, "expect_working", failing(CostError("lost")))
+        with pytest.raises(CostError, match="lost"):
+            found.graph(graph)
+    assert found.graph(graph).time_ps > 0 and found.graph(graph) == OnnxRuntimeCost(cache=cache).graph(graph)
+    assert found.graph(graph).time_ps < FAILED_PS
+
+
+@pytest.mark.parametrize("error", [MemoryError(), OutOfMemoryError("too little")])
+def test_memory_that_is_short_fails_an_operator_for_now(
+    error: Exception, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = OnnxRuntimeCost(cache=cache)
+    found.layouts  # noqa: B018
+    monkeypatch.setattr(found.runtime, "open", failing(error))
+    assert found.graph(mlp()).time_ps == FAILED_PS
+    assert OnnxRuntimeCost(cache=cache).graph(mlp()).time_ps < FAILED_PS
+
+
+def test_operators_of_strings_fail_without_stopping_a_search(cache: Path) -> None:
+    texts = [helper.make_tensor_value_info(name, TensorProto.STRING, [3]) for name in "xy"]
+    model = helper.make_graph([helper.make_node("StringNormalizer", ["x"], ["y"])], "g", texts[:1], texts[1:])
+    graph = from_model(helper.make_model(model, opset_imports=[helper.make_opsetid("", 20)], ir_version=10))
+    cost = OnnxRuntimeCost(cache=cache).graph(graph)
+    assert cost.kernels == 1 and OnnxRuntimeCost(cache=cache).graph(graph) == cost
+
+
+def test_more_constants_than_a_model_takes_fail(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(small_model, "LARGEST_BYTES", 4 * 8 * 8)  # as many as the product has, without the bias
+    assert OnnxRuntimeCost(cache=cache).graph(mlp()).time_ps == FAILED_PS
+
+
+def test_an_opaque_operator_is_measured_as_it_stands(cache: Path) -> None:
+    found = OnnxRuntimeCost(cache=cache)
+    small, large = (found.graph(unique(rows)) for rows in (1 << 10, 1 << 16))
     assert small.kernels == 1 and 0 < 10 * small.time_ps < large.time_ps  # 64 times the work
     asked: list[str] = []
-    assert OnnxRuntimeCost(cache=cache, progress=asked.append).graph(graph(1 << 10)) == small and not asked
+    assert OnnxRuntimeCost(cache=cache, progress=asked.append).graph(unique(1 << 10)) == small and not asked
 
 
 def test_an_opaque_operator_that_does_not_run_is_costed_by_its_bytes(cache: Path) -> None:
@@ -150,6 +200,18 @@ def test_a_cache_with_nonsense_in_it_is_one_line(cache: Path) -> None:
     Cache(cache)._run(lambda db: db.execute("UPDATE measurements SET value = 'nonsense'"))  # pyright: ignore[reportPrivateUsage]
     with pytest.raises(CostError, match=r"expected a measurement as JSON, found 'nonsense' in .* delete that file"):
         OnnxRuntimeCost(cache=cache).graph(mlp())
+
+
+def test_nodes_that_a_cache_has_under_other_names_stay_as_they_are(cache: Path) -> None:
+    found = OnnxRuntimeCost(cache=cache)
+    before = found.graph(mlp())
+    (region,) = found.regions(mlp())
+    (key,) = found.executed_in(region) or []
+    change = "UPDATE measurements SET {0} = replace({0}, ?, 'Renamed')"
+    for column in ("key", "value"):
+        Cache(cache)._run(lambda db, column=column: db.execute(change.format(column), (key.partition("[")[0],)))  # pyright: ignore[reportPrivateUsage]
+    again = OnnxRuntimeCost(cache=cache)
+    assert again.graph(mlp()) == before == again.in_turns([mlp()]).graph(mlp())
 
 
 def test_the_key_names_all_that_times_depend_on(cache: Path) -> None:

@@ -9,7 +9,7 @@ from cost_graphs import mlp, symbolic_mlp, table_of
 
 from taso_gym.cost import load
 from taso_gym.cost.onnxruntime import OnnxRuntimeCost
-from taso_gym.cost.recorded import Entry, RecordedCost, Table, record, table_names
+from taso_gym.cost.recorded import Entry, RecordedCost, Table, merged, record, table_names
 from taso_gym.cost.regional import NEVER_PS
 from taso_gym.errors import CostError, OptionError
 
@@ -32,6 +32,13 @@ def test_equal_tables_give_equal_files(tmp_path: Path) -> None:
     Table("d", 0, entries).save(tmp_path / "first.json.gz")
     Table("d", 0, dict(reversed(entries.items()))).save(tmp_path / "second.json.gz")
     assert (tmp_path / "first.json.gz").read_bytes() == (tmp_path / "second.json.gz").read_bytes()
+
+
+def test_of_several_tables_the_first_that_has_a_region_counts() -> None:
+    first, second = Table("d", 16, {"a": Entry(1, 1, "Add")}, "one"), Table("d", 16, {"a": Entry(9, 1, "Add")}, "two")
+    third = Table("d", 16, {"b": Entry(2, 1, "Mul")})
+    both = {"a": Entry(1, 1, "Add"), "b": Entry(2, 1, "Mul")}
+    assert merged([first, second, third]) == Table("d", 16, both, "one, two")
 
 
 def test_an_unrecorded_region_never_pays(tmp_path: Path) -> None:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import pickle
+import tempfile
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -10,6 +14,7 @@ from onnx import TensorProto, helper
 
 from taso_gym.cost import sessions
 from taso_gym.cost.sessions import WINDOWS, Runtime
+from taso_gym.errors import CostError, KernelError, OutOfMemoryError
 
 pytest.importorskip("onnxruntime")
 
@@ -61,3 +66,54 @@ def test_wall_time_is_measured_until_two_windows_agree(
     monkeypatch.setattr(runtime, "_time", window)
     monkeypatch.setattr(runtime, "_overhead_ps", lambda cold: 0)
     assert runtime.time(b"", {}) == expected_us * 1e6 and len(taken) == used
+
+
+def test_a_provider_that_does_not_work_is_an_error_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    import onnxruntime
+
+    monkeypatch.setattr(sessions, "require_provider", lambda _: onnxruntime)  # as if it came with CUDA
+    with pytest.raises(CostError, match="expected the provider CUDAExecutionProvider to work, found") as caught:
+        Runtime("cuda", 1)
+    assert type(caught.value) is CostError  # nothing that a cache would remember
+
+
+def test_a_model_that_onnxruntime_refuses_is_its_own_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sessions.shutil, "disk_usage", lambda _: SimpleNamespace(free=0))
+    with pytest.raises(KernelError, match="expected a model that onnxruntime takes, found"):
+        Runtime("cpu", 1).optimised(b"no model")
+
+
+def test_a_full_disk_is_not_the_models_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sessions.shutil, "disk_usage", lambda _: SimpleNamespace(free=0))
+    with pytest.raises(CostError, match="expected room for a model in /dev, found") as caught:
+        Runtime("cpu", 1)._dumped(product(), Path("/dev/full"))  # pyright: ignore[reportPrivateUsage]
+    assert type(caught.value) is CostError
+
+
+def test_a_missing_folder_for_temporary_files_is_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "none"))
+    with pytest.raises(CostError, match=r"expected room for a model in .*none, found .*No such file"):
+        Runtime("cpu", 1).optimised(product())
+
+
+def test_memory_that_is_short_is_told_from_a_refusal() -> None:
+    shape = helper.make_tensor("shape", TensorProto.INT64, [3], [1 << 20, 1 << 20, 4])
+    x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, size) for name, size in (("x", [1]), ("y", None)))
+    graph = helper.make_graph([helper.make_node("Expand", ["x", "shape"], ["y"])], "large", [x], [y], [shape])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=10)
+    runtime = Runtime("cpu", 1)
+    with pytest.raises(OutOfMemoryError, match="expected a model that runs, found"):
+        runtime.time(model.SerializeToString(), {"x": runtime.place(np.ones(1, np.float32))})
+
+
+def test_the_processor_is_asked_for_its_name_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = iter(["this one", "another machine's"])
+    monkeypatch.setattr(sessions, "cpu_name", lambda: next(names))
+    runtime = Runtime("cpu", 1)
+    assert runtime.key == runtime.key and runtime.key.startswith("this one|")
+    assert pickle.loads(pickle.dumps(runtime)).key.startswith("another machine's|")  # noqa: S301
+
+
+def test_a_string_is_no_value_on_a_device() -> None:
+    with pytest.raises(KernelError, match=r"expected a value that onnxruntime takes, found .* non-string"):
+        Runtime("cpu", 1).place(np.full(2, "a", object))

@@ -43,6 +43,14 @@ class CostError(TasoError):
     """A cost model, device or table that is missing, or an operator that it can't cost."""
 
 
+class KernelError(CostError):
+    """An operator or model that a runtime refuses, or fails to run, whenever it is asked: caches remember that."""
+
+
+class OutOfMemoryError(CostError):
+    """An operator or model that there isn't enough memory for at the moment: nothing remembers that."""
+
+
 class EquivalenceError(TasoError):
     """Two models that were to be equal and aren't, or can't be compared."""
 

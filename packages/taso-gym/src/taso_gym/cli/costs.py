@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, cast
 
@@ -19,10 +20,12 @@ from taso_gym.atomic import check_target
 from taso_gym.console import console, dimensions, say
 from taso_gym.cost.calibrate import calibrate as compare
 from taso_gym.cost.onnxruntime import OnnxRuntimeCost
+from taso_gym.cost.recorded import SUFFIX, merged
+from taso_gym.cost.recorded import Table as CostTable
 from taso_gym.cost.recorded import record as record_table
 from taso_gym.cost.variants import neighbourhood, random_variants
 from taso_gym.cost_model import Cost
-from taso_gym.errors import CostError
+from taso_gym.errors import CostError, OptionError
 from taso_gym.graph import Graph
 from taso_gym.ops import OPERATORS
 from taso_gym.rules.rule import Numerics
@@ -33,6 +36,8 @@ from taso_gym.tensor import TensorType
 ROWS = 40
 IN_TURNS_S = 30.0
 """Seconds for measuring again what a profile shows."""
+ON_GPU = ("onnxruntime:cuda", "cupy")
+"""Beginnings of the cost models whose predictions are of a GPU."""
 LARGE = 0.01
 """Part of a model's time from which on an operator may show what the machine reaches."""
 SQUARES, LONG = (256, 512, 1024), (1 << 14, 1 << 18, 1 << 24)
@@ -106,6 +111,7 @@ def calibrate(
             progress=lambda done, _: bar.update(task, completed=done),
             sessions=sessions,
             rounds=rounds,
+            provider="cuda" if cost.startswith(ON_GPU) else "cpu",
         )
     say(f"{judged.name} over {len(chosen)} variants: {found}")
 
@@ -121,13 +127,18 @@ def record(
     cache: Cache = None,
 ) -> None:
     """Record a table of costs on this machine, for ``--cost recorded:FILE`` anywhere."""
+    if not output.name.endswith(SUFFIX):
+        raise OptionError(f"expected a table whose name ends in {SUFFIX}, found {output}")
     check_target(output)
     graphs = [onnx_io.load(path, dims=dimensions(dim or [])) for path in models]
     rules = RuleSet.load()
     with _measuring("recording") as progress:
-        measured = _model("cpu", graphs[0], threads, cache, progress)
-        regions = [region for graph in graphs for region in neighbourhood(graph, rules, measured, walks)]
-        found = record_table(regions, measured, lambda done, in_all: progress(f"{done} of {in_all}"))
+        tables: list[CostTable] = []
+        for path, graph in zip(models, graphs, strict=True):  # each has its opset, sizes and need of memory
+            measured = _model("cpu", graph, threads, cache, progress)
+            regions = neighbourhood(graph, rules, measured, walks)
+            tables.append(record_table(regions, measured, partial(_say_done, progress, path.name)))
+    found = merged(tables)
     found.save(output)
     say(f"{output}: {len(found.costs)} operators and fused groups on {found.device}")
 
@@ -169,6 +180,10 @@ def _rows(graph: Graph, model: OnnxRuntimeCost) -> list[tuple[str, Cost]]:
 def _model(provider: str, graph: Graph, threads: int, cache: Path | None, progress: Any) -> OnnxRuntimeCost:
     dims = costs.bind_dims(graph)
     return OnnxRuntimeCost(provider, dims, threads=threads, cache=cache, progress=progress, start=graph)
+
+
+def _say_done(progress: Callable[[str], None], name: str, done: int, in_all: int) -> None:
+    progress(f"{name}, {done} of {in_all}")
 
 
 def _in_turns(

@@ -15,7 +15,7 @@ import numpy as np
 from taso_gym.cost.dims import sizes_of
 from taso_gym.cost.runtime import require
 from taso_gym.cost.small_model import DIVISIONS, draw
-from taso_gym.errors import CostError
+from taso_gym.errors import KernelError
 from taso_gym.ops import OPERATORS
 from taso_gym.ops.floating import cupy_module
 from taso_gym.signature import Signature
@@ -31,13 +31,13 @@ def kernel(sig: Signature) -> Run:
 
     Raises:
         MissingPackageError: CuPy, or for a convolution cuDNN's front end, isn't installed.
-        CostError: an operator without a body, or with an operand that is no tensor.
+        KernelError: an operator without a body, or with an operand that is no tensor.
     """
     cupy, rng = require("cupy"), np.random.default_rng(0)
     arrays: list[Any] = []
     for t in sig.inputs:
         if t is not None and not isinstance(t, TensorType):
-            raise CostError(f"expected tensors as operands of {sig.op.key}, found {t}")
+            raise KernelError(f"expected tensors as operands of {sig.op.key}, found {t}")
         arrays.append(None if t is None else cupy.asarray(draw(t, rng, ones=sig.op.name in DIVISIONS)))
     if sig.op.name == "Conv" and _fits_cudnn(sig):
         return _convolution(sig, arrays)
@@ -50,7 +50,7 @@ def _body(sig: Signature, arrays: Sequence[Any]) -> Run:
     """Run the operator's own body; what it returns as a view is copied, as the runtime of a model would."""
     cupy, op = require("cupy"), OPERATORS[sig.op.domain, sig.op.name]
     if op.body is None:
-        raise CostError(f"expected an operator with a body, found {op.key}")
+        raise KernelError(f"expected an operator with a body, found {op.key}")
     body, xp, attrs = op.body, cupy_module(), dict(sig.attrs)
 
     held = [a.data.mem for a in arrays if a is not None]

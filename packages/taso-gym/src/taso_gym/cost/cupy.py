@@ -8,6 +8,7 @@ host has queued the kernel, so that launching it isn't part of the time.
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable, Hashable, Mapping
 from functools import cached_property
 from pathlib import Path
@@ -24,10 +25,10 @@ from taso_gym.cost.dims import Dims
 from taso_gym.cost.region import lone
 from taso_gym.cost.regional import NEVER_PS, bind_signature, describe
 from taso_gym.cost.roofline import bound_ps
-from taso_gym.cost.runtime import PROVIDERS, one_line, require, require_provider
+from taso_gym.cost.runtime import PROVIDERS, failure, one_line, require, require_provider
 from taso_gym.cost.small_model import draw
 from taso_gym.cost.work import Work
-from taso_gym.errors import CostError
+from taso_gym.errors import CostError, KernelError, OutOfMemoryError
 from taso_gym.graph import Graph
 from taso_gym.onnx_io import to_model
 from taso_gym.signature import OpaqueOperator, Signature
@@ -90,20 +91,49 @@ class CupyCost(SummedCost):
             return bound_ps(DEVICES["h200"], load), 1
         name = f"{self.key}|{describe(lone(sig), self._dims)}"
         text = self._cache.get(name)
-        if text is None:
-            if self._progress:
-                self._progress(str(sig))
-            text = self._cache.put(name, json.dumps(self._measure(bind_signature(sig, self._dims))))
-        found = json.loads(text)
+        found = self._found(name, sig) if text is None else json.loads(text)
         return (NEVER_PS if "failed" in found else found["ps"]), 1
 
-    def _measure(self, sig: Signature) -> dict[str, Any]:
-        cupy = require("cupy")
+    def _found(self, name: str, sig: Signature) -> dict[str, Any]:
+        """Measure a signature and remember it, or that it fails; where memory is short it fails for now only.
+
+        Raises:
+            CostError: the cache can't be used, or the device doesn't work.
+        """
+        if self._progress:
+            self._progress(str(sig))
         try:
-            with cupy.cuda.Device(self._device), _Precision(self.tf32):
+            found = self._measure(bind_signature(sig, self._dims))
+        except OutOfMemoryError as error:
+            return {"failed": str(error)}
+        except KernelError as error:
+            self._expect_working()  # else what is remembered would be the device's fault
+            found = {"failed": str(error)}
+        return json.loads(self._cache.put(name, json.dumps(found)))
+
+    def _measure(self, sig: Signature) -> dict[str, Any]:
+        try:
+            with require("cupy").cuda.Device(self._device), _Precision(self.tf32):
                 return {"ps": int(time_ms(kernel(sig), self._device) * 1e9)}
-        except (CostError, cupy.cuda.runtime.CUDARuntimeError, cupy.cuda.memory.OutOfMemoryError) as error:
-            return {"failed": one_line(error)}
+        except _refusals() as error:
+            raise failure(f"a kernel for {sig.op.key}", error) from error
+
+    def _expect_working(self) -> None:
+        cuda = require("cupy").cuda
+        try:
+            cuda.Device(self._device).synchronize()  # an error that a kernel leaves behind comes back here
+        except cuda.runtime.CUDARuntimeError as error:
+            raise CostError(f"expected the CUDA device {self._device} to work, found {one_line(error)}") from error
+
+
+def _refusals() -> tuple[type[Exception], ...]:
+    """Return what CuPy and the libraries below it raise for operands that they don't take, or don't run on.
+
+    CUDA's and cuBLAS's errors are RuntimeErrors; cuDNN's of what it doesn't support, and the compiler's, are not.
+    """
+    places = ("cudnn", "cudnnGraphNotSupportedError"), ("cupy.cuda.compiler", "CompileException")
+    others = (getattr(sys.modules.get(module), name, None) for module, name in places)
+    return (MemoryError, RuntimeError, TypeError, ValueError, *(other for other in others if other))
 
 
 class _Precision:

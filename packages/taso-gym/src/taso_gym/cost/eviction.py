@@ -25,12 +25,18 @@ COPYABLE = frozenset({f"tensor({name})" for name in ("float", "double", "float16
 
 def cache_bytes(level: int | None = None) -> int:
     """Return the size of the CPU's largest cache, or its largest of a level; 0 where the system doesn't say."""
-    sizes = [0]
-    for folder in CACHES.glob("index*"):
-        if level is None or int((folder / "level").read_text(encoding="ascii")) == level:
-            text = (folder / "size").read_text(encoding="ascii").strip()
-            sizes.append(int(text.rstrip("KMG")) * UNITS.get(text[-1], 1))
-    return max(sizes)
+    return max((_size_bytes(folder, level) for folder in CACHES.glob("index*")), default=0)
+
+
+def _size_bytes(folder: Path, level: int | None) -> int:
+    """Return the size of a cache; 0 of one of another level, or whose size some virtual machines don't say."""
+    try:
+        if level is not None and int((folder / "level").read_text(encoding="ascii")) != level:
+            return 0
+        text = (folder / "size").read_text(encoding="ascii").strip()
+        return int(text.rstrip("KMG")) * UNITS.get(text[-1], 1)
+    except (OSError, ValueError, IndexError):
+        return 0
 
 
 LARGE = (cache_bytes(2) or 1 << 20) // 4

@@ -191,6 +191,7 @@ class _Child:
             stdout=subprocess.PIPE,
             stderr=self._errors,
             env=environment,
+            process_group=0,  # Ctrl-C is for us, who then end it; it ends by itself where its input does
         )
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()

@@ -24,7 +24,7 @@ from taso_gym.cost.eviction import LARGE
 from taso_gym.cost.executed import Executed
 from taso_gym.cost.looks import Looks
 from taso_gym.cost.sessions import Runtime
-from taso_gym.errors import CostError
+from taso_gym.errors import CostError, KernelError, OutOfMemoryError
 
 METHOD = 10
 """How costs are measured; what an earlier version of the package put into a cache isn't taken for the same."""
@@ -137,8 +137,9 @@ class NodeTimes:
             CostError: it can't be read.
         """
         text = self._cache.get(self._key(name))
-        if text is None:
-            return None
+        return None if text is None else self._parsed(text)
+
+    def _parsed(self, text: str) -> dict[str, Any]:
         try:
             return json.loads(text)
         except ValueError as error:
@@ -153,6 +154,26 @@ class NodeTimes:
             CostError: it can't be written.
         """
         return json.loads(self._cache.put(self._key(name), json.dumps(value)))
+
+    def found(self, name: str, measure: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+        """Return what the cache has under a name, measured now if it has nothing: {"failed": why} of what doesn't run.
+
+        A kernel that fails is remembered, too; where memory is short it fails for now only.
+
+        Raises:
+            CostError: the cache can't be used, or the provider doesn't work.
+        """
+        known = self.recall(name)
+        if known is not None:
+            return known
+        try:
+            value = measure()
+        except KernelError as error:
+            self._runtime.expect_working()  # else what is remembered would be the device's fault
+            value = {"failed": str(error)}
+        except (MemoryError, OutOfMemoryError) as error:
+            return {"failed": str(error) or "out of memory"}
+        return self.remember(name, value)
 
     def _anew(self, quantile: float) -> Self:
         """Return the same times by all that the cache has by now."""
@@ -177,10 +198,9 @@ class NodeTimes:
     def _looks(self) -> dict[bool, Looks]:
         """What single looks say, in the cache and out of it, by all nodes that the cache has both times of."""
         pairs: dict[bool, list[tuple[int, int]]] = {False: [], True: []}
-        for key, _ in self._cache.beginning(self._key(_settled(""))):
-            look, settled = self.recall(_look(key)), self.recall(_settled(key))
-            if look and settled:
-                pairs[key.startswith(COLD)].append((look["ps"], settled["ps"]))
+        for key, text in self._cache.beginning(self._key(_settled(""))):
+            if look := self.recall(_look(key)):
+                pairs[key.startswith(COLD)].append((look["ps"], self._parsed(text)["ps"]))
         return {cold: Looks(found) for cold, found in pairs.items()}
 
     def _measure(self, turn: Turn) -> tuple[int, int]:

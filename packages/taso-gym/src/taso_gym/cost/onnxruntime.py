@@ -5,8 +5,8 @@ such region is built as a small model, optimised by onnxruntime itself, taken ap
 and each of those is measured by itself, once: equal nodes of other regions and models share the figure. Everything is
 kept in a cache on disk (`taso_gym.cost.cache`).
 
-An operator whose kernel fails, or that needs more memory than there is, is recorded as failed and costs `FAILED_PS`,
-so that no rewrite to it pays.
+An operator whose kernel fails is recorded as failed and costs `FAILED_PS`, so that no rewrite to it pays. One that
+needs more memory than there is costs that, too, but isn't recorded: there may be more the next time.
 """
 
 from __future__ import annotations
@@ -16,11 +16,12 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from copy import copy
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
+from google.protobuf.message import EncodeError
 
 from taso_gym.cost.eviction import cache_bytes
 from taso_gym.cost.executed import Executed, block_channels, executed_in, executed_nodes
@@ -29,10 +30,10 @@ from taso_gym.cost.node_times import COLD, NodeTimes, Turn
 from taso_gym.cost.opaque_model import opaque_model
 from taso_gym.cost.region import Region
 from taso_gym.cost.regional import NEVER_PS, RegionalCost, describe
+from taso_gym.cost.runtime import failure
 from taso_gym.cost.sessions import Runtime
 from taso_gym.cost.small_model import OPSET, SmallModel, draw
 from taso_gym.cost.work import Work
-from taso_gym.errors import CostError
 from taso_gym.graph import Graph
 from taso_gym.onnx_io import to_model
 from taso_gym.signature import Signature
@@ -125,20 +126,19 @@ class OnnxRuntimeCost(RegionalCost):
         """
         bound = ", ".join(map(str, self._dims.bind([*sig.inputs, *sig.outputs])))
         name = f"opaque {sig.hash:016x} {sig.op.key}({bound})"
-        known = self._node_times.recall(name)
-        if known is None:
-            if self._progress:
-                self._progress(str(sig))
-            known = self._node_times.remember(name, self._measure_opaque(sig))
+        known = self._node_times.found(name, partial(self._measure_opaque, sig))
         return (known["ps"], 1) if "ps" in known else super().opaque_time(sig, load)
 
     def _measure_opaque(self, sig: Signature) -> dict[str, Any]:
+        if self._progress:
+            self._progress(str(sig))
         try:
             model, feeds = opaque_model(sig, self._dims)
-            placed = {name: self._runtime.place(value) for name, value in feeds.items()}
-            return {"ps": self._runtime.time(model.SerializeToString(), placed)}
-        except (CostError, MemoryError, ValueError, TypeError) as error:  # NumPy and protobuf refuse odd types
-            return {"failed": str(error) or "out of memory"}
+            serialised = model.SerializeToString()
+        except (ValueError, TypeError, EncodeError) as error:  # NumPy and protobuf refuse odd types, and over 2 GB
+            raise failure(f"a model of {sig}", error) from error
+        placed = {name: self._runtime.place(value) for name, value in feeds.items()}
+        return {"ps": self._runtime.time(serialised, placed)}
 
     def time_of(self, keys: Iterable[str]) -> int:
         """Return the sum of the times, in picoseconds, of executed nodes that `executed_in` returned."""
@@ -148,14 +148,10 @@ class OnnxRuntimeCost(RegionalCost):
         """Return the keys of the nodes that onnxruntime executes for a region, all measured; None where it fails.
 
         Raises:
-            CostError: the cache can't be used.
+            CostError: the cache can't be used, the provider doesn't work, or there is no room for temporary files.
         """
         name = f"region of opset {self._opset} {COLD if self._cold else ''}{describe(region, self._dims)}"
-        known = self._node_times.recall(name)
-        if known is None:
-            if self._progress:
-                self._progress(str(region.nodes[0].sig))
-            known = self._node_times.remember(name, self._measure(region))
+        known = self._node_times.found(name, partial(self._measure, region))
         if "failed" in known:
             return None
         executed: list[str] = known["executed"]
@@ -218,7 +214,8 @@ class OnnxRuntimeCost(RegionalCost):
             missing = self._node_times.unsettled(keys[region]) - turns.keys()
             if missing and time.monotonic() < began + seconds / 2:
                 nodes = {node.key: node for node in self.executed_alone(region)}
-                turns |= {key: Turn(key, nodes[key.removeprefix(COLD)]) for key in missing}
+                named = ((key, nodes.get(key.removeprefix(COLD))) for key in missing)
+                turns |= {key: Turn(key, node) for key, node in named if node}  # a cache may have other names for some
         by_share = sorted(turns.values(), key=lambda turn: -shares[turn.node.key])
         other = copy(self)
         other._node_times = self._node_times.in_turns(by_share, began + seconds - time.monotonic(), progress)
@@ -239,11 +236,9 @@ class OnnxRuntimeCost(RegionalCost):
         return executed_in(SmallModel(region, self._dims, self._opset), self._runtime)
 
     def _measure(self, region: Region) -> dict[str, Any]:
-        try:
-            nodes = self.executed_alone(region)
-            return {"executed": [self._measure_node(node) for node in nodes]}
-        except (CostError, MemoryError) as error:
-            return {"failed": str(error) or "out of memory"}
+        if self._progress:
+            self._progress(str(region.nodes[0].sig))
+        return {"executed": [self._measure_node(node) for node in self.executed_alone(region)]}
 
     def _measure_node(self, node: Executed) -> str:
         return self._node_times.measure(node, self._cold)

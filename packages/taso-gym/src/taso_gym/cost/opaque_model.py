@@ -11,7 +11,7 @@ from onnx import ModelProto, TensorProto, ValueInfoProto, helper, numpy_helper
 
 from taso_gym.cost.dims import Dims, size_bytes, sizes_of
 from taso_gym.cost.small_model import IR_VERSION, draw, most_bytes
-from taso_gym.errors import CostError
+from taso_gym.errors import KernelError, OutOfMemoryError
 from taso_gym.onnx_io.reference import blank_node, named_node
 from taso_gym.signature import OpaqueOperator, Signature
 from taso_gym.tensor import TensorType, dtype_code
@@ -21,15 +21,16 @@ def opaque_model(sig: Signature, dims: Dims) -> tuple[ModelProto, dict[str, NDAr
     """Return a model of an opaque operator and values for its inputs; constants are initializers, drawn too.
 
     Raises:
-        CostError: it takes values that aren't tensors or more than fits into memory, or calls functions of its file.
+        KernelError: it takes values that aren't tensors, or calls functions of its file.
+        OutOfMemoryError: it takes more than fits into memory.
     """
     assert isinstance(sig.op, OpaqueOperator)
     versions, functions = ast.literal_eval(sig.op.context or "([], [])")
     if functions:
-        raise CostError(f"expected an operator of onnxruntime, found a function of the file: {sig.op.key}")
+        raise KernelError(f"expected an operator of onnxruntime, found a function of the file: {sig.op.key}")
     bound = dims.bind([*sig.inputs, *sig.outputs])
     if sum(map(size_bytes, bound)) * 4 > most_bytes():
-        raise CostError(f"expected operators that memory can hold, found {sig}")
+        raise OutOfMemoryError(f"expected operators that memory can hold, found {sig}")
     own = len(blank_node(sig.op).input)
     names = [*(f"input-{i}" for i in range(own)), *sig.op.captures]
     inputs: list[ValueInfoProto] = []
@@ -40,7 +41,7 @@ def opaque_model(sig: Signature, dims: Dims) -> tuple[ModelProto, dict[str, NDAr
         if t is None:
             continue
         if not isinstance(t, TensorType) or t.shape is None:
-            raise CostError(f"expected tensors as operands of {sig.op.key}, found {t}")
+            raise KernelError(f"expected tensors as operands of {sig.op.key}, found {t}")
         value = draw(t, rng, ones=True)
         if t.const:
             weights.append(numpy_helper.from_array(value, name))

@@ -193,6 +193,13 @@ def record(
     return Table(model.runtime.key, model.layouts.block, costs, origin)
 
 
+def merged(tables: Sequence[Table]) -> Table:
+    """Return what tables of one device have, at least one of them; a region costs what the first that has it says."""
+    costs = {key: entry for table in reversed(tables) for key, entry in table.costs.items()}
+    origins = dict.fromkeys(table.origin for table in tables if table.origin)
+    return Table(tables[0].device, tables[0].block, costs, ", ".join(origins))
+
+
 def region_key(region: Region, dims: Dims) -> str:
     """Return the hash of a region's description."""
     return f"{stable_hash(describe(region, dims)):016x}"

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from importlib import import_module
 from typing import Any
 
-from taso_gym.errors import CostError, MissingPackageError, OptionError
+from taso_gym.errors import CostError, KernelError, MissingPackageError, OptionError, OutOfMemoryError
 
 PROVIDERS = {"cpu": "CPUExecutionProvider", "cuda": "CUDAExecutionProvider"}
 """Short name -> onnxruntime's name of an execution provider."""
 
 EXTRAS = {"onnxruntime": ("cpu", "gpu"), "cupy": ("gpu",), "cudnn": ("gpu",)}
 """Package -> extras of taso-gym that bring it."""
+
+MEMORY_SHORT = re.compile(r"failed to allocate|bad[ _]?alloc|out of memory|alloc_failed", re.IGNORECASE)
+"""What onnxruntime, the C++ library, CUDA and cuBLAS say where memory is short: they have no exception of its own."""
 
 
 def require(package: str) -> Any:
@@ -42,6 +46,13 @@ def require_provider(provider: str) -> Any:
     if PROVIDERS[provider] not in found:
         raise CostError(f"expected onnxruntime with the provider {PROVIDERS[provider]}, found {', '.join(found)}")
     return ort
+
+
+def failure(expected: str, error: Exception) -> KernelError | OutOfMemoryError:
+    """Return what to raise for an exception of a library that was to load or run something."""
+    short = isinstance(error, MemoryError) or MEMORY_SHORT.search(str(error))
+    kind = OutOfMemoryError if short else KernelError
+    return kind(f"expected {expected}, found {one_line(error) or 'too little memory'}")
 
 
 def one_line(error: object) -> str:

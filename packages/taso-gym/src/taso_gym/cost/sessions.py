@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import shutil
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -13,12 +14,13 @@ from statistics import median
 from typing import Any
 
 import numpy as np
+from google.protobuf.message import DecodeError
 from numpy.typing import NDArray
 from onnx import ModelProto, TensorProto, helper
 
 from taso_gym.cost.eviction import Eviction
-from taso_gym.cost.runtime import PROVIDERS, one_line, require_provider
-from taso_gym.errors import CostError, OptionError
+from taso_gym.cost.runtime import PROVIDERS, failure, one_line, require_provider
+from taso_gym.errors import CostError, KernelError, OptionError
 
 MIN_RUNS, MAX_RUNS = 7, 51
 COLD_RUNS = 6
@@ -27,6 +29,8 @@ SLOW_NS, SLOW_RUNS = 5_000_000, 4
 """A model that takes so long is run so often: its times scatter less, and its code is a small part of what it reads."""
 ENOUGH_NS = 8_000_000
 """More runs at once say little more: what disturbs them lasts longer (`benchmarks/scatter.py`)."""
+LARGEST_BYTES = 1 << 31
+"""No model that is written takes more: where so much is free, the disk isn't why one couldn't be written."""
 WINDOWS, WINDOWS_DIFFER = 4, 0.1
 """Wall time is measured until two times differ by no more, so often at most: other processes disturb it for a while."""
 
@@ -37,7 +41,7 @@ class Runtime:
     Raises:
         MissingPackageError: onnxruntime isn't installed.
         OptionError: an unknown provider, or no thread.
-        CostError: onnxruntime comes without the provider.
+        CostError: onnxruntime comes without the provider, or it doesn't work.
     """
 
     def __init__(self, provider: str, threads: int) -> None:
@@ -46,17 +50,35 @@ class Runtime:
         self.provider, self.threads = provider, threads
         require_provider(provider)
         self._overheads: dict[bool, int] = {}
+        self.expect_working()
 
     @property
     def ort(self) -> Any:
         """The package."""
         return require_provider(self.provider)
 
-    @property
+    @cached_property
     def key(self) -> str:
-        """What times depend on: device, provider, version, threads."""
+        """What times depend on: device, provider, version, threads; every look into a cache asks for it."""
         device = gpu_name() if self.provider == "cuda" else cpu_name()
         return f"{device}|{PROVIDERS[self.provider]}|onnxruntime {self.ort.__version__}|{self.threads} threads"
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave the key behind when pickled: another machine may read it."""
+        return {name: value for name, value in self.__dict__.items() if name != "key"}
+
+    def expect_working(self) -> None:
+        """Run something small on a GPU, whose driver may be missing, and which may fail at any time.
+
+        Raises:
+            CostError: it doesn't run; that isn't the fault of what ran before.
+        """
+        if self.provider == "cpu":
+            return
+        try:
+            self.bind(self.open(_copying(TensorProto.FLOAT, [1]), False), {"x": self.place(np.ones(1, np.float32))})()
+        except CostError as error:
+            raise CostError(f"expected the provider {PROVIDERS[self.provider]} to work, found {error}") from error
 
     def open(self, model: bytes | str, optimise: bool, dump: Path | None = None, spin: bool = True) -> Any:
         """Return a session on the provider and no other.
@@ -68,7 +90,9 @@ class Runtime:
             spin: let threads go on for some 40 ms when they have nothing to do, as is the default; they need a core.
 
         Raises:
-            CostError: onnxruntime refuses the model, or the provider doesn't work.
+            KernelError: onnxruntime refuses the model.
+            OutOfMemoryError: memory is short.
+            CostError: the provider doesn't work.
         """
         ort = self.ort
         options = ort.SessionOptions()
@@ -82,20 +106,46 @@ class Runtime:
         try:
             session = ort.InferenceSession(model, options, providers=[PROVIDERS[self.provider]])
         except Exception as error:  # onnxruntime's exceptions have no common base
-            raise CostError(f"expected a model that onnxruntime takes, found {one_line(error)}") from error
+            raise failure("a model that onnxruntime takes", error) from error
         if (found := session.get_providers()[0]) != PROVIDERS[self.provider]:
             raise CostError(f"expected the provider {PROVIDERS[self.provider]} to work, found {found} in its place")
         return session
 
     def optimised(self, model: bytes | str) -> ModelProto:
-        """Return the model that onnxruntime makes of one with all its optimisations: what it really executes."""
-        with tempfile.TemporaryDirectory(prefix="taso-gym-") as folder:
-            dump = Path(folder) / "optimised.onnx"
+        """Return the model that onnxruntime makes of one with all its optimisations: what it really executes.
+
+        Raises:
+            CostError: as `open`, or it can't be written and read back.
+        """
+        try:
+            with tempfile.TemporaryDirectory(prefix="taso-gym-") as folder:
+                return self._dumped(model, Path(folder) / "optimised.onnx")
+        except (OSError, DecodeError) as error:
+            raise CostError(f"expected room for a model in {tempfile.gettempdir()}, found {one_line(error)}") from error
+
+    def _dumped(self, model: bytes | str, dump: Path) -> ModelProto:
+        try:
             self.open(model, optimise=True, dump=dump)
-            return ModelProto.FromString(dump.read_bytes())
+        except KernelError as error:
+            if shutil.disk_usage(dump.parent).free < LARGEST_BYTES:
+                self.open(model, optimise=True)  # refuses it again, unless only writing it failed
+                raise CostError(f"expected room for a model in {dump.parent}, found {one_line(error)}") from error
+            raise
+        return ModelProto.FromString(dump.read_bytes())
 
     def place(self, value: NDArray[Any]) -> Any:
-        """Return an array as a value on the device."""
+        """Return an array as a value on the device.
+
+        Raises:
+            KernelError: onnxruntime has no values of its type, such as strings.
+            OutOfMemoryError: memory is short.
+        """
+        try:
+            return self._placed(value)
+        except Exception as error:  # as above
+            raise failure("a value that onnxruntime takes", error) from error
+
+    def _placed(self, value: NDArray[Any]) -> Any:
         device = "cuda" if self.provider == "cuda" else "cpu"
         if value.dtype.kind == "V" or value.dtype.name not in np.sctypeDict:  # of ml_dtypes: bfloat16, float8 …
             code = helper.np_dtype_to_tensor_dtype(value.dtype)
@@ -115,7 +165,7 @@ class Runtime:
             try:
                 session.run_with_iobinding(binding)
             except Exception as error:  # as above
-                raise CostError(f"expected a model that runs, found {one_line(error)}") from error
+                raise failure("a model that runs", error) from error
             return binding.get_outputs()
 
         return run

@@ -19,7 +19,7 @@ from taso_gym.cost.dims import Dims, size_bytes, sizes_of
 from taso_gym.cost.layout import GLOBAL_POOLS
 from taso_gym.cost.region import BLOCKED, PLAIN, Operand, Part, Region, Wanted
 from taso_gym.cost.regional import bind_signature
-from taso_gym.errors import CostError
+from taso_gym.errors import KernelError, OutOfMemoryError
 from taso_gym.ops import OPERATORS, Operator
 from taso_gym.ops.onnx_form import to_onnx
 from taso_gym.signature import OpaqueOperator, Signature
@@ -36,6 +36,8 @@ MOST_ROWS = 16384
 """Rows of a table that are made: the indices are zero, so the others aren't read."""
 COPIES = 4
 """How often a value is in memory: as an array, in the model, serialised, and in the session."""
+LARGEST_BYTES = (1 << 31) - (1 << 20)
+"""Bytes of the constants of a model, which protobuf lets take 2 GiB with all that is around them."""
 DIVISIONS = frozenset({"Div", "Mod"})
 POSITIVE = frozenset({"Sqrt", "Log", "Pow", "BatchNormalization", "Acosh", "Acos", "Asin", "Atanh"})
 """Operators that make NaN of negative values, which some kernels are slow at."""
@@ -81,8 +83,9 @@ class SmallModel:
         """Build the model in an opset, or the first that has its operators; symbols are bound by ``dims``.
 
         Raises:
-            CostError: the region holds an operator that isn't in the table, a value that is no tensor, or more than
-                fits into memory.
+            KernelError: the region holds an operator that isn't in the table, a value that is no tensor, or more
+                constants than fit into a model.
+            OutOfMemoryError: it holds more than fits into memory.
         """
         self.feeds: dict[str, NDArray[Any]] = {}
         self.converted_before: set[str] = set()
@@ -90,12 +93,13 @@ class SmallModel:
         self._inputs: list[ValueInfoProto] = []
         self._outputs: list[ValueInfoProto] = []
         self._weights: list[TensorProto] = []
+        self._weight_bytes = 0
         self._rng = np.random.default_rng(0)
         self._names: dict[int, str] = {}
         bound = [self._bind(part, dims) for part in region.nodes]
         needed = COPIES * sum(size_bytes(t) for sig in bound for t in (*sig.inputs, *sig.outputs))
         if needed > (most := most_bytes()):
-            raise CostError(f"expected operators that {most} bytes of memory can hold, found {bound[0]}")
+            raise OutOfMemoryError(f"expected operators that {most} bytes of memory can hold, found {bound[0]}")
         operators = [OPERATORS[sig.op.domain, sig.op.name] for sig in bound]
         opset = max([opset, *(op.since for op in operators if not op.domain)])
         for i, (part, sig, op) in enumerate(zip(region.nodes, bound, operators, strict=True)):
@@ -108,7 +112,7 @@ class SmallModel:
 
     def _bind(self, part: Part, dims: Dims) -> Signature:
         if isinstance(part.sig.op, OpaqueOperator):
-            raise CostError(f"expected an operator of the table, found {part.sig}")
+            raise KernelError(f"expected an operator of the table, found {part.sig}")
         return bind_signature(part.sig, dims)
 
     def _add(self, i: int, part: Part, op: Operator, region: Region, opset: int) -> None:
@@ -128,7 +132,7 @@ class SmallModel:
 
     def _operand(self, place: tuple[int, int], operand: Operand, t: ValueType, sig: Signature, region: Region) -> str:
         if not isinstance(t, TensorType):
-            raise CostError(f"expected tensors as operands of {sig.op.key}, found {t}")
+            raise KernelError(f"expected tensors as operands of {sig.op.key}, found {t}")
         if operand.kind == "node":
             return f"value-{operand.place}-{operand.output}"
         name, divisor = f"node-{place[0]}-{place[1]}", sig.op.name in DIVISIONS
@@ -152,6 +156,9 @@ class SmallModel:
         return self._names[operand.place]
 
     def _weight(self, name: str, value: NDArray[Any]) -> str:
+        self._weight_bytes += value.nbytes
+        if self._weight_bytes > LARGEST_BYTES:
+            raise KernelError(f"expected {LARGEST_BYTES} bytes of constants at most, found more, up to {name}")
         self._weights.append(numpy_helper.from_array(value, name))
         return name
 
