@@ -6,21 +6,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from taso_gym.graph import (
-    HASH_MODULUS,
     SINK,
     Graph,
     Leaf,
     ModelInfo,
     Node,
     Weight,
-    node_hash,
     output_index,
     producer_of,
     sink_signature,
     value_of,
 )
 from taso_gym.ops import OPERATORS
-from taso_gym.signature import Signature, signature, stable_hash
+from taso_gym.signature import HASH_MODULUS, Signature, node_hash, signature, stable_hash
 from taso_gym.tensor import Dim, TensorType, ValueType
 
 

@@ -191,10 +191,10 @@ def _report(
 
 def _is_constant(values: Sequence[Value]) -> bool:
     """Return whether floats are the same in all draws, such as what a model ends in whose head is still all zeros."""
-    first = values[0]
-    if len(values) < 2 or not isinstance(first, np.ndarray) or first.dtype.kind != "f" or not first.size:
+    if len(values) < 2 or not all(isinstance(value, np.ndarray) for value in values):
         return False
-    return all(np.array_equal(first, other) for other in values[1:])
+    first = values[0]
+    return first.dtype.kind == "f" and first.size > 0 and all(np.array_equal(first, other) for other in values[1:])
 
 
 def _only_rounds(difference: Difference, first: float, second: float) -> bool:
