@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+from itertools import pairwise
 
 import pytest
 
@@ -91,6 +92,14 @@ def test_greedy_search_weighs_some_at_a_time_and_takes_the_best_of_what_it_weigh
     first = [m for row in start.matches for m in row][: searcher.CHUNK]
     assert min(start.delta(m).time_ps for m in first) < 0
     assert [start.delta(m).time_ps for m in found.path] == [min(start.delta(m).time_ps for m in first)]
+
+
+@pytest.mark.parametrize("name", [name for name in OWN if name != "taso"])  # which expands whole graphs in the end
+def test_a_step_weighs_little(start, name):
+    """A budget and Ctrl-C act between steps, and with measured costs each rewrite may take a second."""
+    seen = [0]
+    run(start, name, Budget(steps=2000), on_progress=lambda progress: seen.append(progress.explored))
+    assert max(after - before for before, after in pairwise(seen)) <= searcher.CHUNK
 
 
 def test_interruption_keeps_the_best_so_far(start):

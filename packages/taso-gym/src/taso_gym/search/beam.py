@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy as np
 from taso_gym.cost.objective import Objective
 from taso_gym.errors import OptionError
 from taso_gym.rules.state import Match, RewriteState
-from taso_gym.search.searcher import Searcher
+from taso_gym.search.searcher import CHUNK, Searcher
 
 
 class Beam(Searcher):
@@ -32,31 +33,46 @@ class Beam(Searcher):
         self._beam = [0]
         self._seen = {start.hash}
         self._stale = 0
+        self._weighed = 0
+        self._children: dict[int, tuple[int, int, Match]] = {}
 
     def step(self) -> bool:
-        """Go one depth further."""
-        children: dict[int, tuple[int, int, int]] = {}
-        matches: list[Match] = []
-        for index in self._beam:
-            state = self.state(index)
-            for match in (m for found in state.matches for m in found):
-                self.explored += 1
+        """Weigh some children of the beam, or go one depth further when all are weighed."""
+        if some := self._candidates[self._weighed : self._weighed + CHUNK]:
+            for index, match in some:
+                state = self.state(index)
                 child = state.child_hash(match)
-                if child not in self._seen and child not in children:
-                    children[child] = (self.values[index] + self.change(state, match), len(matches), index)
-                    matches.append(match)
+                if child not in self._seen and child not in self._children:
+                    self._children[child] = (self.values[index] + self.change(state, match), index, match)
+            self._weighed += len(some)
+            self.explored += len(some)
+            return True
+        return self._go_on()
+
+    def _go_on(self) -> bool:
+        """Let the cheapest children be the beam; those found first where several cost the same."""
         before = self.best_value
-        kept = heapq.nsmallest(self.width, children.items(), key=lambda item: item[1])
+        kept = heapq.nsmallest(self.width, self._children.items(), key=lambda item: item[1][0])
         self._seen.update(child for child, _ in kept)
-        self._beam = [self.add(parent, matches[number])[0] for _, (_, number, parent) in kept]
+        self._beam = [self.add(parent, match)[0] for _, (_, parent, match) in kept]
+        self._weighed, self._children = 0, {}
+        self.__dict__.pop("_candidates", None)
         self._stale = 0 if self.best_value < before else self._stale + 1
         return bool(self._beam) and self._stale < self.patience
 
+    @cached_property
+    def _candidates(self) -> list[tuple[int, Match]]:
+        """The matches of the beam, each with the index of its state."""
+        return [(index, match) for index in self._beam for row in self.state(index).matches for match in row]
+
     def frontier(self) -> Any:
-        """The beam, the seen hashes and the depths since the last improvement."""
-        return [self._beam, sorted(self._seen), self._stale]
+        """The beam, the seen hashes, the depths since the last improvement, and what was weighed."""
+        children = [[h, v, p, m.rule, list(m.nodes), m.variant] for h, (v, p, m) in self._children.items()]
+        return [self._beam, sorted(self._seen), self._stale, self._weighed, children]
 
     def resume(self, frontier: Any) -> None:
         """Take them up."""
-        self._beam, seen, self._stale = frontier
+        self._beam, seen, self._stale, self._weighed, children = frontier
         self._seen = set(seen)
+        self._children = {h: (v, p, Match(rule, tuple(nodes), variant)) for h, v, p, rule, nodes, variant in children}
+        self.__dict__.pop("_candidates", None)
