@@ -69,7 +69,7 @@ def deliver(model: Path, output: Path, result: Result, wanted: Wanted) -> None:
         _deliver(model, output, result, wanted)
     except _DifferenceError as error:
         say(f"{error}: looking for the rule that makes it differ")
-        rest = result.equal_part(lambda graph: not compare(model, graph, rewritten=(result.original, graph)).ok)
+        rest = result.equal_part(lambda graph: not compare(model, graph).ok)  # its sites were equal, each by itself
         if rest is None:
             raise EquivalenceError(f"{error}; nothing was written") from error
         left, culprits = rest
