@@ -49,7 +49,6 @@ PLANS = {
     "Inception-v2": Plan(30, 6, 12),
     "AlexNet": Plan(8, 6, 12),
     "IResNet18": Plan(30, 6, 10),
-    "DenseNet121-light": Plan(40, 6, 10),
     "RepVGG-A2": Plan(30, 5, 8),
 }
 """The networks that are calibrated by default."""

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cost_graphs import write_chain
@@ -27,6 +28,22 @@ def test_more_work_takes_longer(tmp_path: Path) -> None:
     assert found.speedup("one").low > 1 and found.gain("one") > 0.3
     assert found.gain("three") == 0.0
     assert done == [(i, 6) for i in range(1, 7)]
+
+
+def test_no_model_is_always_loaded_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is loaded later is faster; sessions alternate, and so do measurements of one session with seeds in turn."""
+    loaded: list[str] = []
+
+    class Noted(measure_module._Child):
+        def __init__(self, name: str, *rest: Any) -> None:
+            loaded.append(name)
+            super().__init__(name, *rest)
+
+    monkeypatch.setattr(measure_module, "_Child", Noted)
+    models = dict.fromkeys("abc", write_chain(tmp_path / "a.onnx", 1))
+    measure(models, sessions=3, rounds=1)
+    measure(models, sessions=1, rounds=1, seed=1)
+    assert "".join(loaded) == "abc" + "cba" + "abc" + "cba"
 
 
 def test_several_threads_are_timed_by_the_wall(tmp_path: Path) -> None:
