@@ -38,18 +38,18 @@ class Plan(NamedTuple):
 
 
 PLANS = {
-    "SqueezeNet1.1": Plan(8, 10, 16),
+    "SqueezeNet1.1": Plan(8, 8, 16),
     "MobileNetV2": Plan(8, 8, 16),
-    "ShuffleNet": Plan(8, 10, 16),
+    "ShuffleNet": Plan(8, 8, 16),
     "MobileOne-s1": Plan(8, 8, 12),
     "FastViT-t8": Plan(8, 8, 12),
-    "GoogLeNet": Plan(8, 6, 12),
-    "ResNet18": Plan(30, 6, 12),
-    "HRNet-W18-small": Plan(30, 6, 12),
-    "Inception-v2": Plan(30, 6, 12),
-    "AlexNet": Plan(8, 6, 12),
-    "IResNet18": Plan(30, 6, 10),
-    "RepVGG-A2": Plan(30, 5, 8),
+    "GoogLeNet": Plan(8, 8, 10),
+    "ResNet18": Plan(30, 8, 10),
+    "HRNet-W18-small": Plan(30, 8, 10),
+    "Inception-v2": Plan(30, 8, 10),
+    "AlexNet": Plan(8, 8, 10),
+    "IResNet18": Plan(30, 8, 8),
+    "RepVGG-A2": Plan(30, 8, 6),
 }
 """The networks that are calibrated by default."""
 HEAD = (
@@ -60,7 +60,7 @@ HEAD = (
 
 def row_of(network: Network, settings: argparse.Namespace) -> dict[str, Any]:
     """Return the times of a network and of its variants, predicted and measured, and how they were found."""
-    graph, plan = load(file_of(network, 1, settings.folder)), PLANS.get(network.name, Plan(8, 6, 12))
+    graph, plan = load(file_of(network, 1, settings.folder)), PLANS.get(network.name, Plan(8, 8, 10))
     variants = list(random_variants(graph, RuleSet.load(), settings.variants, settings.seed, plan.rewrites))
     dims, threads = bind_dims(graph), settings.threads
     model = OnnxRuntimeCost(dims=dims, threads=threads, start=graph).in_turns([graph, *variants])

@@ -50,14 +50,19 @@ def _errors(row: Mapping[str, Any]) -> list[float]:
 
 
 def _joined(known: Mapping[str, Any] | None, row: dict[str, Any]) -> dict[str, Any]:
-    """Return a row with that of the same network and looser numerics, whose figure has a column of its own."""
+    """Return a row with that of the same network and looser numerics, whose figure has a column of its own.
+
+    Of what both have, such as other tools' figures, that of the later run counts.
+    """
     if row.get("numerics") != "fast":
         return row
     speedups = {FAST if tool == OURS else tool: found for tool, found in row["speedups"].items()}
     searches = {"fast": row["optimise"], "unchanged by fast": row["unchanged"]}
     if known is None:
         return {**row, "speedups": speedups, "optimise": None, **searches}
-    both = {"speedups": {**speedups, **known["speedups"]}, "missing": {**row["missing"], **known["missing"]}}
+    older, newer = sorted((known, {**row, "speedups": speedups}), key=lambda each: each["date"])
+    both = {name: {**older[name], **newer[name]} for name in ("speedups", "missing")}
+    both |= {name: newer[name] for name in ("file_ms", "bound") if name in newer}
     return {**known, **both, **searches, "errors": known["errors"] + row["errors"]}
 
 

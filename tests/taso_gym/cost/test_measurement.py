@@ -46,6 +46,8 @@ def test_halves_are_of_sessions_or_of_the_rounds_of_one() -> None:
     rounds_ms = np.arange(15.0).reshape(3, 5)
     first, second = Measurement({"a": rounds_ms}, 1, "cpu", THREAD_CPU).split()
     assert first.rounds["a"][:, 0].tolist() == [0, 10] and second.rounds["a"][:, 0].tolist() == [5]
+    first, second = Measurement({"a": np.arange(14.0).reshape(7, 2)}, 1, "cpu", THREAD_CPU).split()
+    assert first.rounds["a"][:, 0].tolist() == [0, 2, 8, 10] and second.rounds["a"][:, 0].tolist() == [4, 6, 12]
     first, second = Measurement({"a": rounds_ms[:1]}, 1, "cpu", THREAD_CPU).split()
     assert first.rounds["a"].tolist() == [[0, 1]] and second.rounds["a"].tolist() == [[3, 4]]
     assert Measurement({"a": rounds_ms[:1, :1]}, 1, "cpu", THREAD_CPU).split()[1].rounds["a"].tolist() == [[0]]

@@ -28,7 +28,7 @@ class Calibration:
         predicted_ms: (V + 1,) by the cost model; the start comes first.
         measured_ms: (V + 1,) end to end; each variant's is its ratio to the start, measured side by side, times the
             start's. As of kernels, what counts of a session is its least time: that of a fast phase of the machine.
-        halves: (2, V + 1) the same from every other session, and from those between.
+        halves: (2, V + 1) the same from every other pair of sessions, and from those between.
     """
 
     predicted_ms: NDArray[np.float64]

@@ -74,14 +74,17 @@ class Measurement:
         return saved if saved >= MIN_GAIN and found.low > 1 and min(each) > 1 else 0.0
 
     def split(self) -> tuple[Measurement, Measurement]:
-        """Return every other session, and those between; of one session the halves of its rounds.
+        """Return every other pair of sessions, and those between.
 
-        A session keeps the place in memory that it was given, which some are faster for than others: halves of their
-        rounds would agree too well.
+        Of up to three it is every other session, of one the halves of its rounds. A session keeps the place in memory that it was given, which some
+        are faster for than others: halves of their rounds would agree too well. Two after each other load models in
+        either order (`taso_gym.cost.measure`): single ones would agree too little.
         """
-        if len(self.rounds[self.reference]) == 1:
+        count = len(self.rounds[self.reference])
+        if count == 1:
             return self._of_rounds()
-        first, second = ({n: r[part::2] for n, r in self.rounds.items()} for part in (0, 1))
+        of = np.arange(count) // (2 if count > 3 else 1) % 2
+        first, second = ({n: r[of == part] for n, r in self.rounds.items()} for part in (0, 1))
         return replace(self, rounds=first), replace(self, rounds=second)
 
     def _of_rounds(self) -> tuple[Measurement, Measurement]:
