@@ -76,9 +76,9 @@ class Measurement:
     def split(self) -> tuple[Measurement, Measurement]:
         """Return every other pair of sessions, and those between.
 
-        Of up to three it is every other session, of one the halves of its rounds. A session keeps the place in memory that it was given, which some
-        are faster for than others: halves of their rounds would agree too well. Two after each other load models in
-        either order (`taso_gym.cost.measure`): single ones would agree too little.
+        Of up to three it is every other session, of one the halves of its rounds. A session keeps the place in memory
+        that it was given, which some are faster for than others: halves of their rounds would agree too well. Two after
+        each other load models in either order (`taso_gym.cost.measure`): single ones would agree too little.
         """
         count = len(self.rounds[self.reference])
         if count == 1:
