@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import heapq
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -35,10 +34,11 @@ class Beam(Searcher):
         self._stale = 0
         self._weighed = 0
         self._children: dict[int, tuple[int, int, Match]] = {}
+        self._candidates: list[tuple[int, Match]] | None = None
 
     def step(self) -> bool:
         """Weigh some children of the beam, or go one depth further when all are weighed."""
-        if some := self._candidates[self._weighed : self._weighed + CHUNK]:
+        if some := self._listed()[self._weighed : self._weighed + CHUNK]:
             for index, match in some:
                 state = self.state(index)
                 child = state.child_hash(match)
@@ -56,14 +56,15 @@ class Beam(Searcher):
         self._seen.update(child for child, _ in kept)
         self._beam = [self.add(parent, match)[0] for _, (_, parent, match) in kept]
         self._weighed, self._children = 0, {}
-        self.__dict__.pop("_candidates", None)
+        self._candidates = None
         self._stale = 0 if self.best_value < before else self._stale + 1
         return bool(self._beam) and self._stale < self.patience
 
-    @cached_property
-    def _candidates(self) -> list[tuple[int, Match]]:
-        """The matches of the beam, each with the index of its state."""
-        return [(index, match) for index in self._beam for row in self.state(index).matches for match in row]
+    def _listed(self) -> list[tuple[int, Match]]:
+        """Return the matches of the beam, each with the index of its state."""
+        if self._candidates is None:
+            self._candidates = [(i, match) for i in self._beam for row in self.state(i).matches for match in row]
+        return self._candidates
 
     def frontier(self) -> Any:
         """The beam, the seen hashes, the depths since the last improvement, and what was weighed."""
@@ -75,4 +76,4 @@ class Beam(Searcher):
         self._beam, seen, self._stale, self._weighed, children = frontier
         self._seen = set(seen)
         self._children = {h: (v, p, Match(rule, tuple(nodes), variant)) for h, v, p, rule, nodes, variant in children}
-        self.__dict__.pop("_candidates", None)
+        self._candidates = None
