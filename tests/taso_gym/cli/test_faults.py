@@ -37,7 +37,7 @@ def test_a_provider_that_is_missing_is_found_before_the_search(
     path, out = tmp_path / "model.onnx", tmp_path / "out.onnx"
     onnx.save(whole(), path)
     monkeypatch.setattr(onnxruntime, "get_available_providers", lambda: ["CPUExecutionProvider"])
-    monkeypatch.setattr(sys.modules["taso_gym.cli.optimize"], "load_cost", lambda *_, **__: cost.load("roofline"))
+    monkeypatch.setattr(sys.modules["taso_gym.cli.optimize"], "judge_of", lambda *_, **__: cost.load("roofline"))
     arguments = ("optimize", path, "-o", out, "--steps", "20", "--cost", "cupy")
     assert run(*arguments) == 2
     said = capsys.readouterr()

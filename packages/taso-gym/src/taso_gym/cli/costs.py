@@ -17,6 +17,7 @@ from rich.table import Table
 from taso_gym import cost as costs
 from taso_gym import onnx_io
 from taso_gym.atomic import check_target
+from taso_gym.cli.judges import judge_of, provider_of
 from taso_gym.console import console, dimensions, say
 from taso_gym.cost.calibrate import calibrate as compare
 from taso_gym.cost.onnxruntime import OnnxRuntimeCost
@@ -36,8 +37,6 @@ from taso_gym.tensor import TensorType
 ROWS = 40
 IN_TURNS_S = 30.0
 """Seconds for measuring again what a profile shows."""
-ON_GPU = ("onnxruntime:cuda", "cupy")
-"""Beginnings of the cost models whose predictions are of a GPU."""
 LARGE = 0.01
 """Part of a model's time from which on an operator may show what the machine reaches."""
 SQUARES, LONG = (256, 512, 1024), (1 << 14, 1 << 18, 1 << 24)
@@ -95,8 +94,7 @@ def calibrate(
     rules = RuleSet.load(numerics=cast(Numerics, numerics))
     graph = onnx_io.load(model, dims=dimensions(dim or []))
     chosen = list(random_variants(graph, rules, variants, seed, rewrites))
-    measured = {"threads": threads} if cost.startswith("onnxruntime") else {}
-    judged = costs.load(cost, dims=costs.bind_dims(graph), start=graph, **measured)
+    judged = judge_of(cost, graph, threads)
     if isinstance(judged, OnnxRuntimeCost):
         with _measuring("measuring operators") as progress:
             judged = _in_turns(judged, [graph, *chosen], progress)
@@ -111,7 +109,7 @@ def calibrate(
             progress=lambda done, _: bar.update(task, completed=done),
             sessions=sessions,
             rounds=rounds,
-            provider="cuda" if cost.startswith(ON_GPU) else "cpu",
+            provider=provider_of(cost),
         )
     say(f"{judged.name} over {len(chosen)} variants: {found}")
 

@@ -12,9 +12,9 @@ from rich.table import Table
 from taso_gym import onnx_io
 from taso_gym.atomic import check_target
 from taso_gym.cli.deliver import Wanted, deliver, progress_bar
+from taso_gym.cli.judges import judge_of, provider_of
 from taso_gym.console import console, dimensions, say, seconds, size_bytes
 from taso_gym.cost import bind_dims
-from taso_gym.cost import load as load_cost
 from taso_gym.cost.objective import QUANTITIES, Objective
 from taso_gym.cost.runtime import require_provider
 from taso_gym.cost.sessions import Runtime
@@ -98,10 +98,8 @@ def optimize(
     limit = Budget(steps=steps) if steps else Budget(seconds(budget))
     graph = _read(model, dimensions(dim or []), opset, strict_dims)
     _expect_runs(model, force=force)
-    provider = "cuda" if cost.startswith(("onnxruntime:cuda", "cupy")) else "cpu"
-    wanted = Wanted(threads, not no_measure, force, session_settings, provider)
-    measured = {"threads": threads} if cost.startswith("onnxruntime") else {}
-    judge = load_cost(cost, bind_dims(graph), start=graph, **measured)
+    wanted = Wanted(threads, not no_measure, force, session_settings, provider_of(cost))
+    judge = judge_of(cost, graph, threads)
     _expect_provider(wanted)
     options: dict[str, Any] = {} if alpha is None else {"alpha": alpha}
     with progress_bar() as bar:
