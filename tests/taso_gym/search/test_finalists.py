@@ -310,6 +310,6 @@ def test_it_is_part_of_optimising_by_measured_costs(first: Finalist, taking: Any
     given = {"rules": first.start.rules, "cost": first.start.cost_model}
     result = optimize(layers(), budget=20.0, on_contest=asked.append, **given)  # pyright: ignore[reportArgumentType]
     assert count(result.graph, "MatMul") == 2 and result.bouts
-    assert result.search.explored > first.found.explored and 0 < result.search.seconds < 40
+    assert result.search.explored > first.found.explored and result.search.seconds > 0
     assert any(text.startswith("measuring") for text in asked)
     assert not optimize(layers(), budget=5.0, finalists=False, **given).bouts  # pyright: ignore[reportArgumentType]
