@@ -41,3 +41,9 @@ def test_closed_pipe_ends_quietly_and_is_no_success():
         process.stdout.close()
         said = process.stderr.read()
     assert (process.returncode, said) == (1, "")
+
+
+def test_warning_is_one_line():
+    program = "import warnings; from taso_gym.console import run_app; run_app(lambda: warnings.warn('[cold] coffee'))"
+    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert found.stderr == "warning: [cold] coffee\n"

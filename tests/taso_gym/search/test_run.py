@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 from itertools import pairwise
 
@@ -144,6 +145,16 @@ def test_option_outside_its_range_is_refused(start, name, options, message):
 def test_checkpoint_without_a_folder_is_refused_before_the_search(start, tmp_path):
     with pytest.raises(OptionError, match="expected a folder to write search"):
         run(start, "greedy", checkpoint=tmp_path / "none" / "search.json", on_progress=lambda _: pytest.fail("began"))
+
+
+def test_checkpoint_that_cant_be_written_any_more_ends_nothing(start, tmp_path):
+    folder = tmp_path / "soon gone"
+    folder.mkdir()
+    budget, file = Budget(steps=500), folder / "search.json"
+    whole = run(start, "greedy", budget)
+    with pytest.warns(UserWarning, match="can't be taken up from here: expected a folder"):
+        found = run(start, "greedy", budget, checkpoint=file, on_progress=lambda _: shutil.rmtree(folder, True))
+    assert found.path == whole.path
 
 
 def test_missing_package_is_named(start, monkeypatch):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+import warnings
 from collections.abc import Callable
 from typing import NoReturn
 
@@ -19,9 +20,14 @@ _BYTES = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "ki": 1 << 10, "mi": 1 << 2
 
 
 def run_app(app: Callable[[], object]) -> NoReturn:
-    """Run a command line: what is wrong with the input is one message and exit code 2, Ctrl-C is 130."""
+    """Run a command line: what is wrong with the input is one message and exit code 2, Ctrl-C is 130.
+
+    A warning is one line, too, and doesn't say where in the package it comes from.
+    """
     try:
-        app()
+        with warnings.catch_warnings():
+            warnings.showwarning = _show_warning
+            app()
     except TasoError as error:
         errors.print(f"error: {error}", style="red", soft_wrap=True)
         sys.exit(2)
@@ -29,6 +35,10 @@ def run_app(app: Callable[[], object]) -> NoReturn:
         errors.print("interrupted")
         sys.exit(130)
     sys.exit(0)
+
+
+def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
+    errors.print(f"warning: {message}", style="yellow", soft_wrap=True)
 
 
 def say(text: str) -> None:

@@ -8,6 +8,7 @@ import math
 import signal
 import threading
 import time
+import warnings
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -220,7 +221,10 @@ class _Checkpoint:
             self.next = time.monotonic() + CHECKPOINT_SECONDS
 
     def save(self, searcher: Searcher, seconds: float) -> None:
-        """Write the file, whole or not at all."""
+        """Write the file, whole or not at all: what was found isn't lost for a disk that is full by now."""
         if self.path:
             data = {"identity": self.identity, "seconds": seconds, "searcher": searcher.checkpoint()}
-            write_text(self.path, json.dumps(data))
+            try:
+                write_text(self.path, json.dumps(data))
+            except OptionError as error:
+                warnings.warn(f"the search goes on, but can't be taken up from here: {error}", stacklevel=3)
