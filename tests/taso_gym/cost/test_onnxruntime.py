@@ -3,6 +3,7 @@
 import pickle
 import subprocess
 import sys
+from copy import copy
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -14,8 +15,10 @@ from onnx import TensorProto, helper
 from taso_gym.builder import GraphBuilder
 from taso_gym.cost import load, small_model
 from taso_gym.cost.cache import Cache
-from taso_gym.cost.onnxruntime import FAILED_PS, OnnxRuntimeCost
+from taso_gym.cost.onnxruntime import OnnxRuntimeCost
 from taso_gym.cost.region import FUSED
+from taso_gym.cost.regional import NEVER_PS
+from taso_gym.cost.roofline import RooflineCost
 from taso_gym.cost_model import Cost
 from taso_gym.errors import CostError, KernelError, MissingPackageError, OptionError, OutOfMemoryError
 from taso_gym.graph import Graph
@@ -71,13 +74,22 @@ def test_symbols_are_bound(cache: Path) -> None:
 def test_an_operator_that_fails_never_pays(cache: Path) -> None:
     found = OnnxRuntimeCost(cache=cache)
     sig = signature(OPERATORS["", "Sin"], {}, [TensorType("bfloat16", (4,))])  # a type that its kernel doesn't take
-    assert found.node(sig).time_ps == FAILED_PS
-    assert OnnxRuntimeCost(cache=cache).node(sig).time_ps == FAILED_PS
+    assert found.node(sig).time_ps == NEVER_PS
+    assert OnnxRuntimeCost(cache=cache).node(sig).time_ps == NEVER_PS
 
 
 def test_an_operator_too_large_for_memory_never_pays(cache: Path) -> None:
     sig = signature(OPERATORS["", "Relu"], {}, [TensorType("float", (1 << 20, 1 << 20))])
-    assert OnnxRuntimeCost(cache=cache).node(sig).time_ps == FAILED_PS
+    assert OnnxRuntimeCost(cache=cache).node(sig).time_ps == NEVER_PS
+
+
+def test_taking_an_operator_that_fails_away_pays_its_bound_at_most(cache: Path) -> None:
+    b = GraphBuilder({"": 20})
+    x = b.input("x", TensorType("float", (1 << 20, 1 << 20)))
+    b.output("y", b.add("Relu", x))  # too large for memory
+    graph = b.build()
+    for model in (found := OnnxRuntimeCost(cache=cache, start=graph), copy(found), pickle.loads(pickle.dumps(found))):  # noqa: S301
+        assert model.graph(graph).time_ps == RooflineCost().graph(graph).time_ps < NEVER_PS
 
 
 def failing(error: Exception) -> Any:
@@ -110,7 +122,7 @@ def test_what_is_not_the_operators_fault_is_an_error_and_not_remembered(
         with pytest.raises(CostError, match="lost"):
             found.graph(graph)
     assert found.graph(graph).time_ps > 0 and found.graph(graph) == OnnxRuntimeCost(cache=cache).graph(graph)
-    assert found.graph(graph).time_ps < FAILED_PS
+    assert found.graph(graph).time_ps < NEVER_PS
 
 
 @pytest.mark.parametrize("error", [MemoryError(), OutOfMemoryError("too little")])
@@ -120,8 +132,8 @@ def test_memory_that_is_short_fails_an_operator_for_now(
     found = OnnxRuntimeCost(cache=cache)
     found.layouts  # noqa: B018
     monkeypatch.setattr(found.runtime, "open", failing(error))
-    assert found.graph(mlp()).time_ps == FAILED_PS
-    assert OnnxRuntimeCost(cache=cache).graph(mlp()).time_ps < FAILED_PS
+    assert found.graph(mlp()).time_ps == NEVER_PS
+    assert OnnxRuntimeCost(cache=cache).graph(mlp()).time_ps < NEVER_PS
 
 
 def test_operators_of_strings_fail_without_stopping_a_search(cache: Path) -> None:
@@ -134,7 +146,7 @@ def test_operators_of_strings_fail_without_stopping_a_search(cache: Path) -> Non
 
 def test_more_constants_than_a_model_takes_fail(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(small_model, "LARGEST_BYTES", 4 * 8 * 8)  # as many as the product has, without the bias
-    assert OnnxRuntimeCost(cache=cache).graph(mlp()).time_ps == FAILED_PS
+    assert OnnxRuntimeCost(cache=cache).graph(mlp()).time_ps == NEVER_PS
 
 
 def test_an_opaque_operator_is_measured_as_it_stands(cache: Path) -> None:

@@ -93,7 +93,10 @@ def packed(text: str) -> bytes:
         packed('{"format": 1, "device": "d", "block": 0}'),
         packed(json.dumps({"format": 1, "device": "d", "block": 0, "costs": {"a": [1]}})),
         packed(json.dumps({"format": 1, "device": "d", "block": 0, "costs": {"a": ["x", 1, ""]}})),
+        packed(json.dumps({"format": 1, "device": "d", "block": 0, "costs": {"a": [-1, 1, ""]}})),
+        packed('{"format": 1, "device": "d", "block": 0, "costs": {"a": [Infinity, 1, ""]}}'),
         packed('{"format": 1}')[:-9],
+        packed('{"format": 1}')[:10] + b"\xff" + packed('{"format": 1}')[11:],
     ],
 )
 def test_a_damaged_table_is_one_line(tmp_path: Path, content: bytes) -> None:

@@ -5,8 +5,8 @@ such region is built as a small model, optimised by onnxruntime itself, taken ap
 and each of those is measured by itself, once: equal nodes of other regions and models share the figure. Everything is
 kept in a cache on disk (`taso_gym.cost.cache`).
 
-An operator whose kernel fails is recorded as failed and costs `FAILED_PS`, so that no rewrite to it pays. One that
-needs more memory than there is costs that, too, but isn't recorded: there may be more the next time.
+An operator whose kernel fails is recorded as failed, and no rewrite to it pays (`RegionalCost.unknown_time`). Neither
+does one to what needs more memory than there is, but that isn't recorded: there may be more the next time.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from taso_gym.cost.layout import Layouts
 from taso_gym.cost.node_times import COLD, NodeTimes, Turn
 from taso_gym.cost.opaque_model import opaque_model
 from taso_gym.cost.region import Region
-from taso_gym.cost.regional import NEVER_PS, RegionalCost, describe
+from taso_gym.cost.regional import RegionalCost, describe
 from taso_gym.cost.runtime import failure
 from taso_gym.cost.sessions import Runtime
 from taso_gym.cost.small_model import OPSET, SmallModel, draw
@@ -39,8 +39,6 @@ from taso_gym.onnx_io import to_model
 from taso_gym.signature import Signature
 from taso_gym.tensor import TensorType
 
-FAILED_PS = NEVER_PS
-"""Cost of an operator that doesn't run."""
 KEPT = 1 / 8
 """Part of the cache that keeps what a model needs from one run to the next, whatever else the host does."""
 OUTSIDE = 0.5
@@ -85,7 +83,7 @@ class OnnxRuntimeCost(RegionalCost):
             CostError: the provider isn't there.
         """
         self._provider = argument or "cpu"
-        super().__init__(f"onnxruntime:{self._provider}", dims)
+        super().__init__(f"onnxruntime:{self._provider}", dims, start)
         self._runtime = Runtime(self._provider, threads)
         self._node_times, self._progress = NodeTimes(self._runtime, cache), progress
         self._opset = start.info.opsets.get("", OPSET) if start else OPSET
@@ -114,10 +112,10 @@ class OnnxRuntimeCost(RegionalCost):
         """What is measured on."""
         return self._runtime
 
-    def region_time(self, region: Region, load: Work) -> tuple[int, int]:  # noqa: ARG002
+    def region_time(self, region: Region, load: Work) -> tuple[int, int]:
         """Return the sum over the nodes that onnxruntime executes for a region, and how many these are."""
         nodes = self.executed_in(region)
-        return (FAILED_PS, 1) if nodes is None else (self.time_of(nodes), len(nodes))
+        return self.unknown_time(region, load) if nodes is None else (self.time_of(nodes), len(nodes))
 
     def opaque_time(self, sig: Signature, load: Work) -> tuple[int, int]:
         """Return the time of an opaque operator as it stands in its file; by its bytes where it doesn't run alone.

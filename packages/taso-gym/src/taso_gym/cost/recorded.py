@@ -11,27 +11,26 @@ A table is a gzipped JSON object:
 with the time in picoseconds, the number of kernels and, for people, the operators of each region by the 64-bit hash
 of its description (`taso_gym.cost.regional.describe`), sorted. The tables of the package are in ``cost/tables``.
 
-A region that isn't in the table never pays: it costs `NEVER_PS`. So that taking one away doesn't pay either, those of
-the graph that a search begins with cost the roofline bound of the default device, which is less than they take.
+A region that isn't in the table never pays, and those of the graph that a search begins with can't be taken away for
+more than a bound (`taso_gym.cost.regional.RegionalCost.unknown_time`).
 """
 
 from __future__ import annotations
 
 import gzip
 import json
+import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 from taso_gym.atomic import write_bytes
-from taso_gym.cost.devices import DEFAULT_DEVICE, DEVICES
 from taso_gym.cost.dims import Dims
 from taso_gym.cost.layout import Layouts
 from taso_gym.cost.onnxruntime import OnnxRuntimeCost
 from taso_gym.cost.region import Region
-from taso_gym.cost.regional import NEVER_PS, RegionalCost, describe
-from taso_gym.cost.roofline import bound_ps
+from taso_gym.cost.regional import RegionalCost, describe
 from taso_gym.cost.work import Work
 from taso_gym.errors import CostError, OptionError
 from taso_gym.graph import Graph
@@ -90,17 +89,24 @@ class Table:
             content = json.loads(gzip.decompress(path.read_bytes()))
         except FileNotFoundError:
             raise CostError(f"expected a table of costs, found nothing at {path}") from None
-        except (OSError, EOFError, ValueError) as error:
+        except (OSError, EOFError, ValueError, zlib.error) as error:
             raise CostError(f"expected a table of costs as gzipped JSON, found {path}: {error}") from error
         fields = cast("dict[str, Any]", content) if isinstance(content, dict) else {}
         if (found := fields.get("format")) != FORMAT:
             raise CostError(f"expected a table of costs of format {FORMAT}, found {found!r} in {path}")
         try:
             rows = cast("dict[str, Sequence[Any]]", fields["costs"])
-            costs = {key: Entry(int(row[0]), int(row[1]), str(row[2])) for key, row in rows.items()}
+            costs = {key: _entry(*row) for key, row in rows.items()}
             return cls(str(fields["device"]), int(fields["block"]), costs, str(fields.get("origin", "")))
-        except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+        except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
             raise CostError(f"expected device, block and costs in a table, found {path} without: {error!r}") from error
+
+
+def _entry(time_ps: float, kernels: float, operators: str) -> Entry:
+    """Return the entry of a row; a time or number below 0 is a ValueError."""
+    if time_ps < 0 or kernels < 0:
+        raise ValueError(f"{time_ps} picoseconds and {kernels} kernels")
+    return Entry(int(time_ps), int(kernels), str(operators))
 
 
 class RecordedCost(RegionalCost):
@@ -128,11 +134,10 @@ class RecordedCost(RegionalCost):
         """
         if not argument.endswith(SUFFIX) and argument not in (names := table_names()):
             raise OptionError(f"expected a table among {', '.join(names)}, or a path to one, found {argument!r}")
-        super().__init__(f"recorded:{argument}", dims)
+        super().__init__(f"recorded:{argument}", dims, start)
         self.table = Table.load(Path(argument) if argument.endswith(SUFFIX) else TABLES / f"{argument}{SUFFIX}")
         self.strict = strict
         self._layouts = Layouts(self.table.block)
-        self._granted = frozenset[str]() if start is None else frozenset(self._keys(start))
 
     @property
     def key(self) -> str:
@@ -145,14 +150,13 @@ class RecordedCost(RegionalCost):
         return self._layouts
 
     def region_time(self, region: Region, load: Work) -> tuple[int, int]:
-        """Return what was recorded; else the bound within the start graph, and `NEVER_PS` elsewhere."""
-        key = region_key(region, self._dims)
-        entry = self.table.costs.get(key)
+        """Return what was recorded."""
+        entry = self.table.costs.get(region_key(region, self._dims))
         if entry is not None:
             return entry.time_ps, entry.kernels
         if self.strict:
             raise CostError(f"expected a recorded cost in {self.name}, found none for {region.nodes[0].sig}")
-        return (bound_ps(DEVICES[DEFAULT_DEVICE], load) if key in self._granted else NEVER_PS), 1
+        return self.unknown_time(region, load)
 
     def share_recorded(self, graph: Graph) -> float:
         """Return the part of a graph's regions that is in the table, from 0 to 1."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from functools import cached_property
 
 from taso_gym.cost.base import SummedCost
@@ -25,10 +25,16 @@ NEVER_PS = 10**15
 class RegionalCost(SummedCost):
     """Base of the models whose contexts are regions.
 
-    An opaque operator, which no rewrite brings or takes away, is costed by `opaque_time`.
+    An opaque operator, which no rewrite brings or takes away, is costed by `opaque_time`, and a region whose time isn't
+    known by `unknown_time`.
     """
 
     contextual = True
+
+    def __init__(self, name: str, dims: Mapping[str, int] | None, start: Graph | None = None) -> None:
+        """Bind symbols as `SummedCost` does; ``start`` is the graph that a search begins with."""
+        super().__init__(name, dims)
+        self._start = start
 
     @property
     @abstractmethod
@@ -75,9 +81,24 @@ class RegionalCost(SummedCost):
         """Return time and number of kernels of an operator without an entry: by its bytes on the default device."""
         return bound_ps(DEVICES[DEFAULT_DEVICE], load), 1
 
+    def unknown_time(self, region: Region, load: Work) -> tuple[int, int]:
+        """Return time and number of kernels of a region that nobody timed: what never pays.
+
+        One that the start has costs the roofline bound of the default device, which is less than it takes: no more may
+        be gained by taking it away. More of it cost that, too.
+        """
+        granted = describe(region, self._dims) in self._granted
+        return (bound_ps(DEVICES[DEFAULT_DEVICE], load) if granted else NEVER_PS), 1
+
+    @cached_property
+    def _granted(self) -> frozenset[str]:
+        """The regions of the start."""
+        return frozenset(describe(r, self._dims) for r in self.regions(self._start)) if self._start else frozenset()
+
     def __getstate__(self) -> dict[str, object]:
-        """Leave what is found again behind when pickled."""
-        return {name: value for name, value in super().__getstate__().items() if name != "_contexts"}
+        """Leave what is found again, and the start with its weights, behind when pickled or copied."""
+        state = {**super().__getstate__(), "_granted": self._granted, "_start": None}
+        return {name: value for name, value in state.items() if name != "_contexts"}
 
 
 def describe(region: Region, dims: Dims) -> str:
