@@ -91,6 +91,14 @@ def test_where_time_is_not_the_objective_a_slower_result_is_written(model, timed
     assert optimised(model, "--objective", "kernels").read_bytes() != model.read_bytes()
 
 
+@pytest.mark.parametrize(("objective", "kept"), [("time+0.01*memory", True), ("0.01*time+memory", False)])
+def test_a_sum_with_time_has_to_be_lower_as_measured(model, timed, capsys, objective, kept):
+    """The result, one product less, needs a third less memory."""
+    timed(1.5, 1.5)
+    assert (optimised(model, "--objective", objective).read_bytes() == model.read_bytes()) is kept
+    assert (f"unchanged: as measured it doesn't lower the {objective}" in capsys.readouterr().out) is kept
+
+
 @pytest.mark.parametrize(("limit", "options", "kept"), [(1.5, (), True), (0.95, (), False), (1.5, ("--force",), False)])
 def test_a_slower_result_is_written_only_where_the_original_breaks_the_limit(model, timed, limit, options, kept):
     """The result, one product less, needs a third less memory."""

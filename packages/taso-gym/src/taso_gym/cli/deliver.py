@@ -58,8 +58,8 @@ class _NotFaster(Exception):  # noqa: N818 - a reason to write nothing, not an e
 def deliver(model: Path, output: Path, result: Result, wanted: Wanted) -> None:
     """Write the result if it is equal and better, else what is left of it without the rules that make it differ.
 
-    Better means faster where time is the objective, else that the objective is lower, or that a limit is kept which
-    the original breaks. Where nothing is better, the original is written.
+    Better means faster where time is the objective, else that the objective is lower, with the time that was measured,
+    or that a limit is kept which the original breaks. Where nothing is better, the original is written.
 
     Raises:
         EquivalenceError: the result differs whatever is left out, or can't be compared, and nothing forces us.
@@ -87,10 +87,10 @@ def _deliver(model: Path, output: Path, result: Result, wanted: Wanted) -> None:
             onnx_io.save(result.graph, temporary, final=output)
             ran = _compare(model, temporary, result, force=wanted.force)
             settings, found = _measured(model, temporary, result, wanted) if ran else (DEFAULT, None)
-            if found and _has_to_gain(result, wanted) and not found.gain(RESULT):
-                raise _NotFaster
-    except _NotFaster:
-        _keep(model, output, f"a gain below {100 * MIN_GAIN:g} % counts as none")
+            if found and not wanted.force and (reason := _in_vain(result, found)):
+                raise _NotFaster(reason)
+    except _NotFaster as error:
+        _keep(model, output, str(error))
         settings = DEFAULT
     else:
         say(f"{output} written: {found.speedup(RESULT) if found else 'not timed'}")
@@ -110,11 +110,17 @@ def _deliver_original(model: Path, output: Path, result: Result, wanted: Wanted)
     _put_settings(output, settings, wanted.threads)
 
 
-def _has_to_gain(result: Result, wanted: Wanted) -> bool:
-    """Whether the result is of use only if it is faster: where the file as given breaks the limit, it is needed."""
+def _in_vain(result: Result, found: Measurement) -> str:
+    """Return why a result isn't better now that it is timed; empty where it is, or is needed to keep the limit."""
     goal = result.objective
-    fits = goal.max_memory is None or result.quantities["memory"][0] <= goal.max_memory
-    return goal.lowers_time and fits and not wanted.force
+    if goal.max_memory is not None and result.quantities["memory"][0] > goal.max_memory:
+        return ""
+    if goal.lowers_time:
+        return "" if found.gain(RESULT) else f"a gain below {100 * MIN_GAIN:g} % counts as none"
+    before, after = ({name: pair[i] for name, pair in result.quantities.items()} for i in (0, 1))
+    after["time"] = round(before["time"] / found.speedup(RESULT).ratio)
+    lower = goal.value(after, before) < goal.value(before, before)
+    return "" if lower else f"as measured it doesn't lower the {goal}"
 
 
 def _put_settings(output: Path, settings: SessionSettings, threads: int) -> None:
