@@ -49,6 +49,16 @@ def test_a_site_that_computes_something_else_is_refused():
         WalkChecker().check(state, match, state.child_graph(match))
 
 
+def test_a_rule_that_computes_something_else_is_left_out_of_a_result():
+    false = parse_rules("a-lie: Add(Add(x, y), z) => Add(x, y)")
+    rules = RuleSet([*false, *RuleSet.load("default")])
+    graph = models.build("BERT", **BERT)
+    with pytest.warns(UserWarning, match="expected a-lie to change nothing.*; the rule is left out"):
+        result = optimize(graph, "greedy", rules, budget=Budget(steps=2000))
+    assert result.applied and "a-lie" not in result.rule_counts()
+    assert result.validate().ok and result.after.time_ps < result.before.time_ps
+
+
 def test_too_much_work_is_said(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(walk, "MAX_FLOPS", 0)
     state = RewriteState(models.build("BERT", **BERT), RuleSet.load("default"), cost.load("roofline"))

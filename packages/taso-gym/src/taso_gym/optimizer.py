@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+import warnings
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -17,7 +18,7 @@ from taso_gym.cost.onnxruntime import OnnxRuntimeCost
 from taso_gym.cost.recorded import RecordedCost
 from taso_gym.cost_model import Cost, CostModel
 from taso_gym.equivalence import Report, validate
-from taso_gym.equivalence.walk import SiteChecks, WalkChecker
+from taso_gym.equivalence.walk import SiteChecks, SiteError, WalkChecker
 from taso_gym.graph import Graph
 from taso_gym.rules.rule import Numerics
 from taso_gym.rules.ruleset import RuleSet, load_checked
@@ -122,6 +123,9 @@ def optimize(
 ) -> Result:
     """Search for a cheaper graph that computes the same.
 
+    Every rewritten site is computed alone before and after; a rule that gives something else at one is left out, with
+    a warning.
+
     Args:
         model: a graph, or the path of an ONNX file.
         search: a row of `taso_gym.search.SEARCHES`.
@@ -141,8 +145,7 @@ def optimize(
         **options: handed to the search (``alpha=1.0``, ``width=16``).
 
     Raises:
-        TasoError: the model, the rules or an option are not what they have to be, or a rewritten site computes
-            something else.
+        TasoError: the model, the rules or an option are not what they have to be.
     """
     graph = model if isinstance(model, Graph) else onnx_io.load(model)
     if dims:
@@ -178,13 +181,15 @@ def _in_all(first: SearchResult, contest: Contest) -> SearchResult:
 def _result(
     original: Graph, start: RewriteState, found: SearchResult, goal: Objective, bouts: tuple[Bout, ...]
 ) -> Result:
-    """Return what a search found with what is said of it; every rewritten site is checked on the way.
-
-    Raises:
-        EquivalenceError: a site computes something else.
-    """
-    checker, judge, graph = WalkChecker(), start.cost_model, found.state.graph
-    applied = tuple(replayed(start, found.path, checker))
+    """Return what a search found with what is said of it, without the rules that give something else at a site."""
+    checker, judge = WalkChecker(), start.cost_model
+    try:
+        applied = tuple(replayed(start, found.path, checker))
+    except SiteError as error:
+        warnings.warn(f"{error}; the rule is left out", stacklevel=3)
+        rest = Finalist("", start, found).without([error.rule])
+        return _result(original, rest.start, rest.found, goal, bouts)
+    graph = found.state.graph
     ends = [quantities(state.graph, state.cost, judge) for state in (start, found.state)]
     both = {name: (ends[0][name], ends[1][name]) for name in ends[0]}
     share = judge.share_recorded(graph) if isinstance(judge, RecordedCost) else None
@@ -196,7 +201,7 @@ def replayed(state: RewriteState, path: tuple[Match, ...], checker: WalkChecker)
     """Apply matches one after the other, check each site, and say for each what it did and where.
 
     Raises:
-        EquivalenceError: a site computes something else.
+        SiteError: a site computes something else.
     """
     applied: list[AppliedRule] = []
     for match in path:

@@ -20,6 +20,19 @@ MAX_FLOPS = 20_000_000_000
 """Work of a site above which it isn't computed in float64: some seconds."""
 
 
+class SiteError(EquivalenceError):
+    """A rewritten site that gives something else.
+
+    Attributes:
+        rule: name of the rule.
+    """
+
+    def __init__(self, rule: str, verdict: str) -> None:
+        """Say which rule, and what was found."""
+        super().__init__(f"expected {rule} to change nothing, found at one of its sites: {verdict}")
+        self.rule = rule
+
+
 class SiteChecks(NamedTuple):
     """What was found at the sites of a walk.
 
@@ -59,7 +72,7 @@ class WalkChecker:
             child: the graph after it.
 
         Raises:
-            EquivalenceError: the site gives something else; the message names the rule and the output.
+            SiteError: the site gives something else; the message names the rule and the output.
         """
         key = (match.rule, match.variant, tuple(state.graph.nodes[i].sig for i in match.nodes))
         name = state.rules[match.rule].name
@@ -94,5 +107,5 @@ def _error(rule: str, before: Graph, after: Graph, flops: int) -> float | None:
     except ModelError:
         return None
     if not report.ok:
-        raise EquivalenceError(f"expected {rule} to change nothing, found at one of its sites: {report.verdict}")
+        raise SiteError(rule, report.verdict)
     return report.max_relative_error
