@@ -12,7 +12,7 @@ from taso_gym import cost, models
 from taso_gym.builder import GraphBuilder
 from taso_gym.cost.devices import DEVICES
 from taso_gym.cost.roofline import RooflineCost
-from taso_gym.errors import MissingPackageError, OptionError
+from taso_gym.errors import CostError, MissingPackageError, OptionError
 from taso_gym.rules.ruleset import RuleSet
 from taso_gym.rules.state import RewriteState, check
 from taso_gym.search import SEARCHES, Budget, run, searcher
@@ -202,6 +202,34 @@ def test_a_search_by_measured_costs_goes_on_when_they_were_measured_anew(start, 
     ]
     assert found[1].path[:1] == found[0].path[:1] and found[1].explored >= found[0].explored
     assert found[1].state.cost.time_ps < models_[1].graph(start.graph).time_ps
+
+
+class Losing(Anew):
+    """Measured costs that can't be measured any more from some time on."""
+
+    lost = False
+
+    def node(self, sig, context=None):
+        if self.lost:
+            raise CostError("expected a disk, found none")
+        return super().node(sig, context)
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_measured_costs_that_are_lost_end_a_search_with_what_it_found(start, name, tmp_path):
+    model, file = Losing(), tmp_path / "search.json"
+    begin = RewriteState(start.graph, start.rules, model)
+
+    def lose(progress):
+        model.lost = progress.rewrites > 0
+
+    with pytest.warns(UserWarning, match="the search ended early: expected a disk"):
+        found = run(begin, name, Budget(steps=20_000), seed=1, on_progress=lose, checkpoint=file)
+    assert found.state.cost.time_ps < begin.cost.time_ps and not found.exhausted
+    assert not file.exists()  # a step that was cut in two isn't saved
+    model.lost = True
+    with pytest.raises(CostError, match="expected a disk"):
+        run(begin, name, Budget(steps=20_000), seed=1)
 
 
 @pytest.mark.parametrize("name", ["greedy", "taso"])

@@ -20,7 +20,7 @@ import numpy as np
 
 from taso_gym.atomic import check_target, write_text
 from taso_gym.cost.objective import Objective
-from taso_gym.errors import MissingPackageError, OptionError
+from taso_gym.errors import CostError, MissingPackageError, OptionError
 from taso_gym.rules.state import Match, RewriteState
 from taso_gym.search.searcher import Searcher
 
@@ -106,6 +106,7 @@ def run(
 
     Raises:
         OptionError: no such search, options that it doesn't take, or a budget or seed below 0.
+        CostError: a graph can't be costed. Measured costs that are lost on the way end the search with a warning.
     """
     budget = budget or Budget(60.0)
     if not (budget.seconds >= 0 and budget.steps >= 0):  # also false for nan, with which no search would end
@@ -119,11 +120,12 @@ def run(
     spent_before = keeper.load(searcher)
     began = time.monotonic() - spent_before
     gained, best = time.monotonic(), searcher.best_value
+    lost = False
     with _interruptible() as interrupted:
-        while not searcher.exhausted and not interrupted():
+        while not (lost or searcher.exhausted or interrupted()):
             if searcher.explored >= budget.steps or time.monotonic() - began >= budget.seconds:
                 break
-            searcher.exhausted = not searcher.step()
+            lost = _loses_costs(searcher, searcher.advance)
             idle = searcher.settled and searcher.best_value >= best
             if not idle:
                 gained, best = time.monotonic(), searcher.best_value
@@ -134,12 +136,33 @@ def run(
             if idle and time.monotonic() - gained >= budget.idle:
                 break
         seconds = time.monotonic() - began
-        keeper.save(searcher, seconds)
-        if not searcher.exhausted and not interrupted():
-            searcher.finish(interrupted)  # after the checkpoint: what is taken up again goes on as if it hadn't ended
+        if not lost:  # in the midst of a step
+            keeper.save(searcher, seconds)
+            _finish(searcher, interrupted)  # after it: what is taken up again goes on as if it hadn't ended
         path = searcher.path(searcher.best)
         state = searcher.state(searcher.best)
         return SearchResult(state, path, searcher.explored, seconds, searcher.exhausted, interrupted())
+
+
+def _finish(searcher: Searcher, interrupted: Callable[[], bool]) -> None:
+    if not searcher.exhausted and not interrupted():
+        _loses_costs(searcher, lambda: searcher.finish(interrupted))
+
+
+def _loses_costs(searcher: Searcher, act: Callable[[], object]) -> bool:
+    """Act; return whether costs that are measured can't be any more: a device is lost, or the disk of a cache is full.
+
+    Raises:
+        CostError: so it is, and nothing was found yet that could be returned.
+    """
+    try:
+        act()
+    except CostError as error:
+        if not searcher.best or searcher.costs_are_fixed:
+            raise
+        warnings.warn(f"the search ended early: {error}", stacklevel=3)
+        return True
+    return False
 
 
 @contextmanager

@@ -77,8 +77,7 @@ class Searcher(ABC):
 
     def _beyond_noise(self, state: RewriteState, match: Match, change_ps: int) -> int:
         """Return a match's change of time, or 0 where it is a gain within the noise of measured costs."""
-        model = state.cost_model
-        if change_ps >= 0 or model is None or model.deterministic:
+        if change_ps >= 0 or self.costs_are_fixed:
             return change_ps
         return change_ps if -change_ps >= NOISE * self.matched_ps(state, match) else 0
 
@@ -105,6 +104,16 @@ class Searcher(ABC):
         Args:
             interrupted: whether to leave the rest.
         """
+
+    @property
+    def costs_are_fixed(self) -> bool:
+        """Whether costs are the same at any time: not measured."""
+        model = self._start.cost_model
+        return model is None or model.deterministic
+
+    def advance(self) -> None:
+        """Do a step, and note whether it was the last."""
+        self.exhausted = not self.step()
 
     @abstractmethod
     def step(self) -> bool:

@@ -76,8 +76,7 @@ class Taso(Searcher):
         self._lowest = 0
         self._vain: set[tuple[int, int]] = set()
         self._rival_first: dict[tuple[int, int, int, int], bool] = {}
-        model = start.cost_model
-        self._looks = model is not None and not model.deterministic and self._objective.is_time
+        self._looks = not self.costs_are_fixed and self._objective.is_time
         self._seen = {start.hash}
         self._queue: list[Entry] = []
         self._found = 0
