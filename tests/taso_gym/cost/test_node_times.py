@@ -15,7 +15,7 @@ from taso_gym.cost.executed import Executed
 from taso_gym.cost.node_times import COLD, TURNS, NodeTimes, Turn, operands_of
 from taso_gym.cost.onnxruntime import OnnxRuntimeCost
 from taso_gym.cost.sessions import Runtime
-from taso_gym.errors import CostError
+from taso_gym.errors import CostError, OutOfMemoryError
 
 pytest.importorskip("onnxruntime")
 
@@ -23,15 +23,18 @@ pytest.importorskip("onnxruntime")
 class Scripted(Runtime):
     """Measures nothing: times are written down by the first byte of a node's model, and whether it is cold."""
 
-    def __init__(self, **times: list[int]) -> None:
+    def __init__(self, **times: list[int | Exception]) -> None:
         super().__init__("cpu", 1)
         self.asked: list[str] = []
         self._times = {name: iter(found) for name, found in times.items()}
 
     def time(self, model: bytes, feeds: object, cold: bool = False) -> int:
-        """Return the next time."""
+        """Return the next time, or fail."""
         self.asked.append(model[:1].decode() + ("_cold" if cold else ""))
-        return next(self._times[self.asked[-1]])
+        found = next(self._times[self.asked[-1]])
+        if isinstance(found, Exception):
+            raise found
+        return found
 
 
 def node(name: str) -> Executed:
@@ -49,6 +52,15 @@ def test_each_has_its_turn_and_the_second_least_counts(tmp_path: Path) -> None:
     assert seen == [(i, 2 * TURNS) for i in range(1, 2 * TURNS + 1)]
     assert [again.of(name, 0.0) for name in "ab"] == [2, 4]
     assert [first.of(name, 0.0) for name in "ab"] == [50, 60]  # what was computed with them stays true
+
+
+def test_memory_that_is_short_costs_a_turn_only(tmp_path: Path) -> None:
+    runtime = Scripted(a=[50, 100, 3, OutOfMemoryError("short"), 4, 100, 2, 5], b=[60, *range(9, 2, -1)])
+    first = NodeTimes(runtime, tmp_path / "c")
+    turns = [Turn(first.measure(node(name), cold=False), node(name)) for name in "ab"]
+    again = first.in_turns(turns, math.inf)
+    assert runtime.asked[2:] == ["a", "b"] * TURNS
+    assert [again.of(name, 0.0) for name in "ab"] == [3, 4]
 
 
 def test_a_copy_is_taken_off_when_little_disturbs_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

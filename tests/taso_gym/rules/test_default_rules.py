@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from model_texts import graph_of
 from onnxruntime.capi.onnxruntime_pybind11_state import Fail
 from rule_graphs import LeftSide, run
 
@@ -82,3 +83,14 @@ def test_the_set_is_large_and_mostly_portable_and_exact_or_reassociating() -> No
     assert len(RuleSet.load("default", portable=True)) >= 250
     assert [r.name for r in RULES if not is_portable(r) and r.where.partition(":")[0] != "onnxruntime.rules"] == []
     assert RULES.certificates.keys() == {rule.name for rule in RULES}
+
+
+@pytest.mark.parametrize("dtype", ["float", "float16"])
+def test_a_guard_of_softmax_stays_where_scores_may_overflow(dtype: str) -> None:
+    graph = graph_of(
+        f"g ({dtype}[2, 3, 4] x, {dtype}[2, 4, 5] y) => (z)"
+        "{ s = MatMul(x, y) p = Softmax <axis = -1> (s) n = IsNaN(p) z = Where(n, zero, p) }",
+        zero=np.zeros((), {"float": np.float32, "float16": np.float16}[dtype]),
+    )
+    state = RewriteState(graph, RULES)
+    assert bool(state.matches[RULES.index("guard-of-softmax")]) is (dtype == "float")

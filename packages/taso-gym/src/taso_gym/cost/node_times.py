@@ -117,10 +117,13 @@ class NodeTimes:
             for done, turn in enumerate(turns, count * len(turns) + 1):
                 if time.monotonic() >= ends:
                     break
-                found.setdefault(turn.key, []).append(self._measure(turn))
+                try:
+                    found.setdefault(turn.key, []).append(self._measure(turn))
+                except (KernelError, MemoryError, OutOfMemoryError):  # it did run before: memory is short for now
+                    self._runtime.expect_working()
                 if progress:
                     progress(done, TURNS * len(turns))
-            turns = turns[: len(found)]
+            turns = [turn for turn in turns if turn.key in found]
         for key, times in found.items():
             if len(times) > TURNS // 2:
                 self.remember(_settled(key), {"ps": _quiet(times), "turns": times})
