@@ -54,6 +54,17 @@ def test_each_has_its_turn_and_the_second_least_counts(tmp_path: Path) -> None:
     assert [first.of(name, 0.0) for name in "ab"] == [50, 60]  # what was computed with them stays true
 
 
+def test_the_interval_is_of_the_turns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(node_times, "operands_of", lambda _: (0.5, 0))
+    runtime = Scripted(a=[50, 7, 6, 5, 4, 3, 2, 1], a_cold=[60, 17, 16, 15, 14, 13, 12, 11], b=[9])
+    first = NodeTimes(runtime, tmp_path / "c")
+    keys = [first.measure(node("a"), cold=True), first.measure(node("b"), cold=False)]
+    assert first.interval(keys[0], 0.0) is None
+    again = first.in_turns([Turn(name, node("a")) for name in ("a", f"{COLD}a")], math.inf)
+    assert again.of(keys[0], 0.0) == 7  # half of the time in the cache, half of that out of it
+    assert again.interval(keys[0], 0.0) == (6, 10) and again.interval(keys[1], 0.0) is None
+
+
 def test_memory_that_is_short_costs_a_turn_only(tmp_path: Path) -> None:
     runtime = Scripted(a=[50, 100, 3, OutOfMemoryError("short"), 4, 100, 2, 5], b=[60, *range(9, 2, -1)])
     first = NodeTimes(runtime, tmp_path / "c")

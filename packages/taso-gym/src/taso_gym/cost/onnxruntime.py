@@ -142,6 +142,15 @@ class OnnxRuntimeCost(RegionalCost):
         """Return the sum of the times, in picoseconds, of executed nodes that `executed_in` returned."""
         return sum(self._node_times.of(key, self.outside) for key in keys)
 
+    def interval(self, region: Region) -> tuple[int, int] | None:
+        """Return two times in picoseconds that a region's is between, by `NodeTimes.interval`; None where that is."""
+        low = high = 0
+        for key in self.executed_in(region) or ():
+            if (ends := self._node_times.interval(key, self.outside)) is None:
+                return None
+            low, high = low + ends[0], high + ends[1]
+        return low, high
+
     def executed_in(self, region: Region) -> list[str] | None:
         """Return the keys of the nodes that onnxruntime executes for a region, all measured; None where it fails.
 
