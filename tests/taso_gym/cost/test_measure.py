@@ -174,24 +174,48 @@ def test_another_runtime_is_a_script_that_answers(tmp_path: Path) -> None:
     assert found.time_ms("other") == 1000 and found.speedup("other").ratio < 0.1
 
 
-def test_settings_reach_the_session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The process that measures writes down how it opened its session."""
-    opened = tmp_path / "opened"
-    script = tmp_path / "child.py"
-    script.write_text(
+def test_another_runtime_that_prints_is_quoted(tmp_path: Path) -> None:
+    script = tmp_path / "runtime.py"
+    script.write_text("print('Loading: 100 %', flush=True); input()")
+    with pytest.raises(CostError, match="expected an answer of other as JSON, found 'Loading: 100 %'"):
+        measure({"other": Runner(script, write_chain(tmp_path / "a.onnx", 1))}, sessions=1, rounds=1)
+
+
+def child_script(path: Path, code: str) -> Path:
+    """Write the script that measures with some code before it starts."""
+    path.write_text(
         f"import sys; sys.path.insert(0, {str(measure_module.CHILD.parent)!r})\n"
         "import latency_child as child\n"
         "sys.path.pop(0)  # which hides the package, as a file of that folder has its name\n"
         "import onnxruntime as ort\n"
         "whole = ort.InferenceSession\n"
+        f"{code}"
+        "ort.InferenceSession = session\n"
+        "child.main(child.serve)\n"
+    )
+    return path
+
+
+def test_what_a_library_prints_is_no_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    code = (
+        "def session(*args, **options):\n"
+        "    import os; os.write(1, b'printed by a library\\n'); print('and by Python', flush=True)\n"
+        "    return whole(*args, **options)\n"
+    )
+    monkeypatch.setattr(measure_module, "CHILD", child_script(tmp_path / "child.py", code))
+    assert measure({"m": write_chain(tmp_path / "a.onnx", 1)}, sessions=1, rounds=1).time_ms("m") > 0
+
+
+def test_settings_reach_the_session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The process that measures writes down how it opened its session."""
+    opened = tmp_path / "opened"
+    code = (
         "def session(model, options, **given):\n"
         "    line = options.graph_optimization_level, given['disabled_optimizers'], options.intra_op_num_threads\n"
         f"    open({str(opened)!r}, 'w').write(repr(line))\n"
         "    return whole(model, options, **given)\n"
-        "ort.InferenceSession = session\n"
-        "child.main(child.serve)\n"
     )
-    monkeypatch.setattr(measure_module, "CHILD", script)
+    monkeypatch.setattr(measure_module, "CHILD", child_script(tmp_path / "child.py", code))
     model = write_chain(tmp_path / "a.onnx", 1)
     settings = {"m": SessionSettings("basic", ("MatMulAddFusion",))}
     measure({"m": model}, settings=settings, sessions=1, rounds=1, threads=2)

@@ -8,6 +8,7 @@ It ends when its input does.
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -26,14 +27,18 @@ Requests = Iterator[Mapping[str, Any]]
 
 
 def main(serve: Callable[[Mapping[str, Any], Requests], Iterator[dict[str, Any]]]) -> None:
-    """Answer standard input line by line, as ``serve`` does of settings and requests; an error is an answer too."""
+    """Answer standard input line by line, as ``serve`` does of settings and requests; an error is an answer too.
+
+    What libraries print goes to standard error: standard output is for answers only.
+    """
     requests = (json.loads(line) for line in sys.stdin)
-    try:
-        for answer in serve(next(requests), requests):
-            sys.stdout.write(json.dumps(answer) + "\n")
-            sys.stdout.flush()
-    except Exception as error:
-        sys.stdout.write(json.dumps({"error": f"{type(error).__name__}: {error}"}) + "\n")
+    with os.fdopen(os.dup(1), "w", buffering=1, encoding="utf-8") as answers:
+        os.dup2(2, 1)
+        try:
+            for answer in serve(next(requests), requests):
+                answers.write(json.dumps(answer) + "\n")
+        except Exception as error:
+            answers.write(json.dumps({"error": f"{type(error).__name__}: {error}"}) + "\n")
 
 
 def rounds(run: Callable[[], Any], clock: Callable[[], int], requests: Requests) -> Iterator[dict[str, Any]]:

@@ -227,7 +227,11 @@ class _Child:
             line = b""
         if not line:
             raise CostError(f"expected {self._name} to run, found that its process ended: {self._last_words()}")
-        answer = json.loads(line)
+        try:
+            answer = json.loads(line)
+        except ValueError:
+            said = one_line(line.decode(errors="replace"))
+            raise CostError(f"expected an answer of {self._name} as JSON, found {said[:200]!r}") from None
         if "error" in answer:
             raise CostError(f"expected {self._name} to run, found {one_line(answer['error'])}")
         return answer
