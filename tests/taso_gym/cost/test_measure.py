@@ -8,8 +8,10 @@ import time
 from pathlib import Path
 from typing import Any
 
+import onnx
 import pytest
 from cost_graphs import write_chain
+from onnx import TensorProto, helper
 
 from taso_gym.cost import measure as measure_module
 from taso_gym.cost.measure import Runner, SessionSettings, measure, seconds_of
@@ -58,6 +60,17 @@ def test_symbols_are_bound(tmp_path: Path) -> None:
     assert fast.time_ms("m") > 0 and slow.time_ms("m") > 0
     with pytest.raises(CostError, match="expected m to run, found"):
         measure({"m": model}, dims={"n": 63}, sessions=1, rounds=1)
+
+
+@pytest.mark.parametrize(
+    "dtype", ["BFLOAT16", "FLOAT8E4M3FN", "FLOAT8E4M3FNUZ", "FLOAT8E5M2", "FLOAT8E5M2FNUZ", "INT4", "UINT4"]
+)
+def test_inputs_may_be_of_types_that_numpy_lacks(tmp_path: Path, dtype: str) -> None:
+    code, path = TensorProto.DataType.Value(dtype), tmp_path / "cast.onnx"
+    types = [helper.make_tensor_value_info(*each, ["n", 8]) for each in (("x", code), ("y", TensorProto.FLOAT))]
+    graph = helper.make_graph([helper.make_node("Cast", ["x"], ["y"], to=TensorProto.FLOAT)], "g", types[:1], types[1:])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10), path)
+    assert measure({"m": path}, sessions=1, rounds=1).time_ms("m") > 0
 
 
 def test_a_file_that_is_no_model_is_one_line(tmp_path: Path) -> None:

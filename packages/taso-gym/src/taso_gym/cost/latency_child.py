@@ -96,7 +96,11 @@ def bind_input(binding: Any, entry: Any, value: NDArray[Any], device: str) -> An
     if "string" in entry.type:
         binding.bind_cpu_input(entry.name, value)
         return value
-    placed = ort.OrtValue.ortvalue_from_numpy(value, device)
+    if value.dtype.isbuiltin == 1:
+        placed = ort.OrtValue.ortvalue_from_numpy(value, device)
+    else:  # of ml_dtypes: onnxruntime makes these on the CPU only
+        code = import_module("onnx.helper").np_dtype_to_tensor_dtype(value.dtype)
+        placed = ort.OrtValue.ortvalue_from_numpy_with_onnx_type(value.view(f"u{value.dtype.itemsize}"), code)
     binding.bind_ortvalue_input(entry.name, placed)
     return placed
 
@@ -113,6 +117,10 @@ def draw(entry: Any, dims: Mapping[str, int], rng: np.random.Generator) -> NDArr
         return rng.integers(0, 2, shape).astype(kind)
     if kind == "bool":
         return rng.integers(0, 2, shape).astype(bool)
+    if kind in ("bfloat16", "int4", "uint4") or kind.startswith("float8"):
+        onnx: Any = import_module("onnx")  # only here: it takes long
+        dtype = onnx.helper.tensor_dtype_to_np_dtype(onnx.TensorProto.DataType.Value(kind.upper()))
+        return (rng.standard_normal(shape) if "float" in kind else rng.integers(0, 2, shape)).astype(dtype)
     raise TypeError(f"expected a tensor as input {entry.name!r}, found {entry.type}")
 
 
