@@ -23,8 +23,8 @@ from taso_gym import load
 from taso_gym.atomic import write_text
 from taso_gym.cost import bind_dims
 from taso_gym.cost.calibrate import Calibration, calibrate
+from taso_gym.cost.machine import cpu_name
 from taso_gym.cost.onnxruntime import OnnxRuntimeCost
-from taso_gym.cost.sessions import cpu_name
 from taso_gym.cost.variants import random_variants
 from taso_gym.rules.ruleset import RuleSet
 

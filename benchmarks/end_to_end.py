@@ -35,10 +35,10 @@ from support.table import write_table
 from taso_gym import load
 from taso_gym.atomic import write_text
 from taso_gym.cost import bind_dims
+from taso_gym.cost.machine import cpu_name, gpu_name
 from taso_gym.cost.measure import Runner, measure
 from taso_gym.cost.node_times import COLD
 from taso_gym.cost.onnxruntime import OnnxRuntimeCost
-from taso_gym.cost.sessions import cpu_name, gpu_name
 from taso_gym.errors import CostError, TasoError
 
 HERE = Path(__file__).parent

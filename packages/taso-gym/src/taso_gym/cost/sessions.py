@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import platform
 import shutil
 import tempfile
 import time
@@ -19,6 +17,7 @@ from numpy.typing import NDArray
 from onnx import ModelProto, TensorProto, helper
 
 from taso_gym.cost.eviction import Eviction
+from taso_gym.cost.machine import cpu_name, gpu_name
 from taso_gym.cost.runtime import PROVIDERS, failure, one_line, require_provider
 from taso_gym.errors import CostError, KernelError, OptionError
 
@@ -249,29 +248,3 @@ def _copying(element_type: int, shape: Sequence[int]) -> bytes:
     graph = helper.make_graph([node], "copy", types[:1], types[1:])
     opset = helper.make_opsetid("", 20)
     return helper.make_model(graph, opset_imports=[opset], ir_version=10).SerializeToString()
-
-
-def cpu_name() -> str:
-    """Return what a CPU calls itself, with family, model and the widest vectors: names alone are ambiguous."""
-    facts: dict[str, str] = {}
-    try:
-        text = Path("/proc/cpuinfo").read_text(encoding="utf-8")
-    except OSError:
-        return platform.processor() or platform.machine()
-    for line in text.split("\n\n")[0].splitlines():
-        name, _, value = line.partition(":")
-        facts[name.strip()] = value.strip()
-    flags = facts.get("flags", "").split()
-    vectors = next((flag for flag in ("avx512f", "avx2", "avx") if flag in flags), platform.machine())
-    name = facts.get("model name", platform.machine())
-    return f"{name} family {facts.get('cpu family', '?')} model {facts.get('model', '?')} {vectors}"
-
-
-def gpu_name() -> str:
-    """Return the name of the first visible GPU, as the NVIDIA driver gives it."""
-    visible = os.environ.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0]
-    for number, path in enumerate(sorted(Path("/proc/driver/nvidia/gpus").glob("*/information"))):
-        if str(number) == visible:
-            lines = path.read_text(encoding="utf-8").splitlines()
-            return next(line.partition(":")[2].strip() for line in lines if line.startswith("Model"))
-    raise CostError("expected an NVIDIA GPU, found none under /proc/driver/nvidia/gpus")
