@@ -5,7 +5,10 @@ from __future__ import annotations
 import platform
 from pathlib import Path
 
-from taso_gym.cost.machine import cpu_name
+import pytest
+
+from taso_gym.cost.machine import cpu_name, gpu_name
+from taso_gym.errors import CostError
 
 X86 = """processor	: 0
 vendor_id	: AuthenticAMD
@@ -49,3 +52,55 @@ def test_arm_cpus_are_told_apart(tmp_path: Path) -> None:
 
 def test_without_the_list_of_cpus_there_is_still_a_name(tmp_path: Path) -> None:
     assert cpu_name(tmp_path / "none") in (platform.processor(), platform.machine())
+
+
+@pytest.fixture
+def gpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A driver's folder with two GPUs, and nothing else to ask."""
+    for bus, (name, uuid) in {"0000:17:00.0": ("V100", "GPU-11aa-0"), "0000:65:00.0": ("H100", "GPU-22bb-0")}.items():
+        path = tmp_path / "gpus" / bus / "information"
+        path.parent.mkdir(parents=True)
+        path.write_text(f"Model: \t\t NVIDIA {name}\nIRQ:   \t\t 18\nGPU UUID: \t {uuid}\nBus Location: \t {bus}\n")
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    return tmp_path / "gpus"
+
+
+@pytest.mark.parametrize(
+    ("visible", "name"),
+    [(None, "V100"), ("1", "H100"), ("1,0", "H100"), ("GPU-22bb-0", "H100"), ("GPU-22,GPU-11", "H100")],
+)
+def test_a_gpu_is_found_by_number_or_uuid(
+    gpus: Path, monkeypatch: pytest.MonkeyPatch, visible: str | None, name: str
+) -> None:
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    if visible:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    assert gpu_name(gpus) == f"NVIDIA {name}"
+
+
+@pytest.mark.parametrize("visible", ["", "-1", "2", "GPU-33", "GPU", "MIG-44"])
+def test_a_gpu_that_is_not_there_is_named(gpus: Path, monkeypatch: pytest.MonkeyPatch, visible: str) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    with pytest.raises(CostError, match=f"expected an NVIDIA GPU '{visible}', found none of it under"):
+        gpu_name(gpus)
+
+
+@pytest.mark.parametrize(
+    ("visible", "name"),
+    [("0", "NVIDIA A100"), ("GPU-55", "NVIDIA A100"), ("MIG-66-1", "NVIDIA A100 MIG 1g.5gb"), ("1", "NVIDIA T4")],
+)
+def test_without_the_drivers_files_its_tool_is_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, visible: str, name: str
+) -> None:
+    tool = tmp_path / "nvidia-smi"
+    lines = (
+        "GPU 0: NVIDIA A100 (UUID: GPU-55-0)",
+        "  MIG 3g.20gb     Device  0: (UUID: MIG-66-0)",
+        "  MIG 1g.5gb      Device  1: (UUID: MIG-66-1)",
+        "GPU 1: NVIDIA T4 (UUID: GPU-77-0)",
+    )
+    tool.write_text("#!/bin/sh\n" + "".join(f"echo '{line}'\n" for line in lines))
+    tool.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    assert gpu_name(tmp_path / "none") == name

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import os
 import platform
+import re
+import subprocess
+from collections.abc import Iterator
 from pathlib import Path
+from shutil import which
 
 from taso_gym.errors import CostError
 
-CPUS = Path("/proc/cpuinfo")
+CPUS, GPUS = Path("/proc/cpuinfo"), Path("/proc/driver/nvidia/gpus")
 VECTORS = ("avx512f", "avx2", "avx", "sve2", "sve", "asimd")
 """Instructions of x86 and of ARM, the widest first."""
 
@@ -36,11 +40,35 @@ def _facts(text: str) -> dict[str, str]:
     return {name.strip(): value.strip() for name, _, value in pairs}
 
 
-def gpu_name() -> str:
-    """Return the name of the first visible GPU, as the NVIDIA driver gives it."""
-    visible = os.environ.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0]
-    for number, path in enumerate(sorted(Path("/proc/driver/nvidia/gpus").glob("*/information"))):
-        if str(number) == visible:
-            lines = path.read_text(encoding="utf-8").splitlines()
-            return next(line.partition(":")[2].strip() for line in lines if line.startswith("Model"))
-    raise CostError("expected an NVIDIA GPU, found none under /proc/driver/nvidia/gpus")
+def gpu_name(gpus: Path = GPUS) -> str:
+    """Return the name of the first visible GPU, as the NVIDIA driver gives it, and of a slice of one its size, too.
+
+    Raises:
+        CostError: neither the driver nor nvidia-smi knows the GPU that CUDA_VISIBLE_DEVICES says.
+    """
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0].strip()
+    for listed in (_of_driver(gpus), _of_tool()):
+        for key, name in listed:
+            if key == visible or (visible.startswith(("GPU-", "MIG-")) and key.startswith(visible)):  # UUIDs may be cut
+                return name
+    raise CostError(f"expected an NVIDIA GPU {visible!r}, found none of it under {gpus} or by nvidia-smi -L")
+
+
+def _of_driver(gpus: Path) -> Iterator[tuple[str, str]]:
+    """Yield a name for each number and UUID."""
+    for number, path in enumerate(sorted(gpus.glob("*/information"))):
+        facts = _facts(path.read_text(encoding="utf-8"))
+        yield from ((key, facts["Model"]) for key in (str(number), facts.get("GPU UUID", "?")))
+
+
+def _of_tool() -> Iterator[tuple[str, str]]:
+    """Yield the same by nvidia-smi, which knows slices (MIG), too, and works where the driver's files aren't there."""
+    if not (tool := which("nvidia-smi")):
+        return
+    gpu = ""
+    for line in subprocess.run([tool, "-L"], capture_output=True, text=True, check=False).stdout.splitlines():
+        if found := re.match(r"GPU (\d+): (.+) \(UUID: (\S+)\)", line):
+            gpu = found[2]
+            yield from ((key, gpu) for key in (found[1], found[3]))
+        elif found := re.match(r"\s+(MIG \S+) .*\(UUID: (\S+)\)", line):
+            yield found[2], f"{gpu} {found[1]}"
