@@ -159,6 +159,23 @@ def test_an_unchanged_model_does_not_overwrite_weights_of_others(addition, timed
     assert sorted(f.name for f in tmp_path.iterdir()) == ["in", "weights"]
 
 
+@pytest.mark.parametrize(("ms", "written"), [(0.9, True), (0.99, False)])
+def test_a_model_that_no_rewrite_speeds_up_may_still_gain_by_settings(model, settings, monkeypatch, ms, written):
+    """The result is slower than the file as given, which takes 1 ms, and other settings let that take ``ms``."""
+
+    def measured(models, **options):
+        names = list(models)
+        times = dict(zip(names, (1.0, ms if models[names[1]] == model else 1.1), strict=True))
+        return Measurement({n: np.full((2, 5), t) for n, t in times.items()}, options["threads"], "cpu", THREAD_CPU)
+
+    monkeypatch.setattr(sys.modules["taso_gym.cli.deliver"], "measure", measured)
+    asked = settings(SessionSettings("basic"))
+    out = optimised(model, "--session-settings")
+    assert len(asked) == 2 and asked[1] == model
+    assert out.read_bytes() == model.read_bytes()
+    assert out.with_name("out.session.json").exists() is written
+
+
 @pytest.mark.parametrize("options", [("--no-measure",), ("--session-settings",)])
 def test_settings_of_an_earlier_result_are_removed(model, timed, settings, options, capsys):
     timed(0.9, 0.9)

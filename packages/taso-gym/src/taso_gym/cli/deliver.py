@@ -80,7 +80,7 @@ def deliver(model: Path, output: Path, result: Result, wanted: Wanted) -> None:
 def _deliver(model: Path, output: Path, result: Result, wanted: Wanted) -> None:
     _expect_fits(result, force=wanted.force)
     if not result.applied:
-        _deliver_original(model, output, result, wanted)
+        _deliver_original(model, output, result, wanted, f"nothing that lowers the {_aim(result)} was found")
         return
     try:
         with replacing(output) as temporary:
@@ -90,14 +90,13 @@ def _deliver(model: Path, output: Path, result: Result, wanted: Wanted) -> None:
             if found and not wanted.force and (reason := _in_vain(result, found)):
                 raise _NotFaster(reason)
     except _NotFaster as error:
-        _keep(model, output, str(error))
-        settings = DEFAULT
+        _deliver_original(model, output, result, wanted, str(error))
     else:
         say(f"{output} written: {found.speedup(RESULT) if found else 'not timed'}")
-    _put_settings(output, settings, wanted.threads)
+        _put_settings(output, settings, wanted.threads)
 
 
-def _deliver_original(model: Path, output: Path, result: Result, wanted: Wanted) -> None:
+def _deliver_original(model: Path, output: Path, result: Result, wanted: Wanted, reason: str) -> None:
     """Write the file as given, with session settings that it gains by where they are asked for.
 
     They are measured on the file where it is: a copy of it goes straight to its place, which is looked at for other
@@ -106,7 +105,8 @@ def _deliver_original(model: Path, output: Path, result: Result, wanted: Wanted)
     settings, found = _measured(model, model, result, wanted) if wanted.settings else (DEFAULT, None)
     if found and not found.gain(RESULT) and not wanted.force:
         settings = DEFAULT
-    _keep(model, output, f"nothing that lowers the {_aim(result)} was found")
+    onnx_io.copy(model, output)
+    say(f"{output} is {model} unchanged: {reason}")
     _put_settings(output, settings, wanted.threads)
 
 
@@ -164,11 +164,6 @@ def _compare(model: Path, written: Path, result: Result, *, force: bool) -> bool
     if not report.ok and not force:
         raise _DifferenceError(report.verdict)
     return True
-
-
-def _keep(model: Path, output: Path, reason: str) -> None:
-    onnx_io.copy(model, output)
-    say(f"{output} is {model} unchanged: {reason}")
 
 
 def _measured(model: Path, written: Path, result: Result, wanted: Wanted) -> tuple[SessionSettings, Measurement | None]:
