@@ -13,6 +13,7 @@ from taso_gym.cli.costs import peaks
 from taso_gym.cost.recorded import RecordedCost
 from taso_gym.cost_model import Cost
 from taso_gym.errors import CostError
+from taso_gym.rules.ruleset import RuleSet
 from taso_gym.signature import Signature
 from taso_gym.tensor import symbol
 
@@ -75,7 +76,35 @@ def test_each_of_several_files_is_recorded_as_it_is_by_itself(tmp_path, monkeypa
     assert run("record", *paths, "-o", table, "--walks", "0", "--cache", tmp_path / "cache.db") == 0
     assert started == [((4, 8), {}), ((symbol("batch"), 8), {"batch": 1})]
     found = RecordedCost(str(table), dims={"batch": 1}, strict=True)
+    assert found.table.origin == "a, b"
     assert all(found.graph(onnx_io.load(path)).time_ps > 0 for path in paths)
+
+
+def test_variants_are_recorded_by_the_rules_that_are_asked_for(model, tmp_path, monkeypatch):
+    asked = []
+
+    def neighbourhood(_, rules, *rest):
+        asked.append(rules.digest)
+        return []
+
+    monkeypatch.setattr(costs, "neighbourhood", neighbourhood)
+    arguments = ("record", model, "-o", tmp_path / "mine.json.gz", "--cache", tmp_path / "cache.db")
+    for more in ((), ("--numerics", "exact"), ("--rules", "basis")):
+        assert run(*arguments, *more) == 0
+    assert asked == [rules.digest for rules in (RuleSet.load(), RuleSet.load(numerics="exact"), RuleSet.load("basis"))]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--provider", "cuda"), "CUDAExecutionProvider"),
+        (("--numerics", "sloppy"), "expected numerics among"),
+        (("--rules", "none.rules"), "none.rules"),
+    ],
+)
+def test_what_is_recorded_is_said_by_options(options, message, model, tmp_path, capsys):
+    assert run("record", model, "-o", tmp_path / "mine.json.gz", *options) == 2
+    assert message in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", ["table.json", "table.gz", "table"])

@@ -44,15 +44,13 @@ SQUARES, LONG = (256, 512, 1024), (1 << 14, 1 << 18, 1 << 24)
 Model = Annotated[Path, typer.Argument(help="An ONNX file.")]
 Dim = Annotated[list[str] | None, typer.Option(help="Size of a dynamic dimension: batch=1.")]
 Threads = Annotated[int, typer.Option(help="Threads to run with.", min=1)]
+Provider = Annotated[str, typer.Option(help="cpu or cuda.")]
+Variants = Annotated[str, typer.Option("--numerics", help="Loosest rules for variants: exact, reassociate, fast.")]
 Cache = Annotated[Path | None, typer.Option(help="File of the measurements; default: the user's cache.")]
 
 
 def profile(
-    model: Model,
-    dim: Dim = None,
-    threads: Threads = 1,
-    provider: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
-    cache: Cache = None,
+    model: Model, dim: Dim = None, threads: Threads = 1, provider: Provider = "cpu", cache: Cache = None
 ) -> None:
     """Print where onnxruntime's time goes, operator by operator, and how far each is from the machine's peak.
 
@@ -82,7 +80,7 @@ def calibrate(
     cost: Annotated[str, typer.Option(help="The cost model to judge.")] = "onnxruntime",
     variants: Annotated[int, typer.Option(help="Random legal variants.", min=2)] = 20,
     rewrites: Annotated[int, typer.Option(help="Rewrites of a variant at most.", min=1)] = 8,
-    numerics: Annotated[str, typer.Option(help="Loosest rules for them: exact, reassociate, fast.")] = "reassociate",
+    numerics: Variants = "reassociate",
     threads: Threads = 1,
     seed: Annotated[int, typer.Option(help="Seed of the variants.")] = 0,
     sessions: Annotated[int, typer.Option(help="Fresh processes for each.", min=1)] = 2,
@@ -121,21 +119,24 @@ def record(
     output: Annotated[Path, typer.Option("--output", "-o", help="The table to write.")],
     walks: Annotated[int, typer.Option(help="Random walks whose neighbourhoods are recorded too.", min=0)] = 5,
     dim: Dim = None,
+    rules: Annotated[str, typer.Option(help="Name or path of the rule set of the variants.")] = "default",
+    numerics: Variants = "reassociate",
     threads: Threads = 1,
+    provider: Provider = "cpu",
     cache: Cache = None,
 ) -> None:
     """Record a table of costs on this machine, for ``--cost recorded:FILE`` anywhere."""
     if not output.name.endswith(SUFFIX):
         raise OptionError(f"expected a table whose name ends in {SUFFIX}, found {output}")
     check_target(output)
+    rule_set = RuleSet.load(rules, numerics=cast(Numerics, numerics))
     graphs = [onnx_io.load(path, dims=dimensions(dim or [])) for path in models]
-    rules = RuleSet.load()
     with _measuring("recording") as progress:
         tables: list[CostTable] = []
         for path, graph in zip(models, graphs, strict=True):  # each has its opset, sizes and need of memory
-            measured = _model("cpu", graph, threads, cache, progress)
-            regions = neighbourhood(graph, rules, measured, walks)
-            tables.append(record_table(regions, measured, partial(_say_done, progress, path.name)))
+            measured = _model(provider, graph, threads, cache, progress)
+            regions = neighbourhood(graph, rule_set, measured, walks)
+            tables.append(record_table(regions, measured, partial(_say_done, progress, path.name), path.stem))
     found = merged(tables)
     found.save(output)
     say(f"{output}: {len(found.costs)} operators and fused groups on {found.device}")
