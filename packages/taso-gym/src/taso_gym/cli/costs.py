@@ -107,7 +107,7 @@ def calibrate(
             progress=lambda done, _: bar.update(task, completed=done),
             sessions=sessions,
             rounds=rounds,
-            provider=provider_of(cost),
+            provider=provider_of(cost, judged),
         )
     say(f"{judged.name} over {len(chosen)} variants: {found}")
 

@@ -98,8 +98,8 @@ def optimize(
     limit = Budget(steps=steps) if steps else Budget(seconds(budget))
     graph = _read(model, dimensions(dim or []), opset, strict_dims)
     _expect_runs(model, force=force)
-    wanted = Wanted(threads, not no_measure, force, session_settings, provider_of(cost))
     judge = judge_of(cost, graph, threads)
+    wanted = Wanted(threads, not no_measure, force, session_settings, provider_of(cost, judge))
     _expect_provider(wanted)
     options: dict[str, Any] = {} if alpha is None else {"alpha": alpha}
     with progress_bar() as bar:
