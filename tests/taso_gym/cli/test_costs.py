@@ -4,7 +4,7 @@ import sqlite3
 
 import pytest
 from command_line import run
-from cost_graphs import mlp
+from cost_graphs import mlp, table_of
 from network_runs import small
 
 from taso_gym import onnx_io
@@ -129,6 +129,44 @@ def test_predictions_are_compared_with_the_device_that_they_are_of(cost, provide
     monkeypatch.setattr(costs, "compare", compare)
     assert run("calibrate", model, "--variants", "2", "--cost", cost) == 2
     assert asked == [provider]
+
+
+@pytest.fixture
+def calibrated(tmp_path, monkeypatch):
+    """Calibrate a perceptron of four rows by a table with some sizes, over variants that have other sizes."""
+
+    def calibrate(recorded, variants):
+        compared = []
+        monkeypatch.setattr(costs, "random_variants", lambda *_: map(mlp, variants))
+        monkeypatch.setattr(costs, "compare", lambda _, chosen, *__, **___: compared.append(chosen) or "bias 0 %")
+        onnx_io.save(mlp(4), tmp_path / "model.onnx")
+        table = table_of(tmp_path / "table.json.gz", *map(mlp, recorded))
+        return run("calibrate", tmp_path / "model.onnx", "--cost", f"recorded:{table}"), compared
+
+    return calibrate
+
+
+def test_variants_that_are_not_recorded_are_left_out_of_a_calibration(calibrated, capsys):
+    code, compared = calibrated((4, 5, 6), (5, 6, 7))
+    said = capsys.readouterr().out
+    assert code == 0 and [chosen.canonical_digest() for chosen in compared[0]] == [
+        mlp(rows).canonical_digest() for rows in (5, 6)
+    ]
+    assert "left out: 1 of 3 variants" in said and "over 2 variants: bias 0 %" in said
+
+
+@pytest.mark.parametrize(
+    ("recorded", "found"), [((4, 5), "100.0% of it and 1 of 3"), ((5, 6, 7), "0.0% of it and 3 of 3")]
+)
+def test_no_calibration_where_too_little_is_recorded(calibrated, recorded, found, capsys):
+    code, compared = calibrated(recorded, (5, 6, 7))
+    assert (code, compared) == (2, [])
+    assert f"found {found} variants in recorded:" in capsys.readouterr().err
+
+
+def test_nothing_is_left_out_where_all_is_recorded(calibrated, capsys):
+    assert len(calibrated((4, 5, 6), (5, 6))[1][0]) == 2
+    assert "left out" not in capsys.readouterr().out
 
 
 def test_calibration_prints_bias_and_ranks(model, capsys):

@@ -21,7 +21,7 @@ from taso_gym.cli.judges import judge_of, provider_of
 from taso_gym.console import console, dimensions, say
 from taso_gym.cost.calibrate import calibrate as compare
 from taso_gym.cost.onnxruntime import OnnxRuntimeCost
-from taso_gym.cost.recorded import SUFFIX, merged
+from taso_gym.cost.recorded import SUFFIX, RecordedCost, merged
 from taso_gym.cost.recorded import Table as CostTable
 from taso_gym.cost.recorded import record as record_table
 from taso_gym.cost.variants import neighbourhood, random_variants
@@ -39,6 +39,8 @@ IN_TURNS_S = 30.0
 """Seconds for measuring again what a profile shows."""
 LARGE = 0.01
 """Part of a model's time from which on an operator may show what the machine reaches."""
+LEAST = 2
+"""Variants that a cost model is judged by."""
 SQUARES, LONG = (256, 512, 1024), (1 << 14, 1 << 18, 1 << 24)
 
 Model = Annotated[Path, typer.Argument(help="An ONNX file.")]
@@ -78,7 +80,7 @@ def calibrate(
     model: Model,
     dim: Dim = None,
     cost: Annotated[str, typer.Option(help="The cost model to judge.")] = "onnxruntime",
-    variants: Annotated[int, typer.Option(help="Random legal variants.", min=2)] = 20,
+    variants: Annotated[int, typer.Option(help="Random legal variants.", min=LEAST)] = 20,
     rewrites: Annotated[int, typer.Option(help="Rewrites of a variant at most.", min=1)] = 8,
     numerics: Variants = "reassociate",
     threads: Threads = 1,
@@ -96,6 +98,8 @@ def calibrate(
     if isinstance(judged, OnnxRuntimeCost):
         with _measuring("measuring operators") as progress:
             judged = _in_turns(judged, [graph, *chosen], progress)
+    if isinstance(judged, RecordedCost):
+        chosen = _recorded(judged, graph, chosen)
     with Bar(console=console, transient=True) as bar:
         task = bar.add_task("measuring variants", total=len(chosen))
         found = compare(
@@ -165,6 +169,23 @@ def peaks(model: OnnxRuntimeCost, large: Sequence[Cost] = ()) -> tuple[float, fl
         max([*gflops, *(1e3 * c.flops / c.time_ps for c in large)]),
         max([*gbs, *(1e3 * c.bytes_moved / c.time_ps for c in large)]),
     )
+
+
+def _recorded(model: RecordedCost, start: Graph, variants: Sequence[Graph]) -> list[Graph]:
+    """Return the variants that are recorded, and say how many aren't: the others have no costs to judge.
+
+    Raises:
+        CostError: the start isn't, or fewer than two are.
+    """
+    whole = [graph for graph in variants if model.share_recorded(graph) == 1]
+    if (share := model.share_recorded(start)) < 1 or len(whole) < LEAST:
+        raise CostError(
+            f"expected a table with the whole model and {LEAST} variants of it at least, found {share:.1%} of it and "
+            f"{len(whole)} of {len(variants)} variants in {model.name}: taso-gym record makes one"
+        )
+    if len(whole) < len(variants):
+        say(f"left out: {len(variants) - len(whole)} of {len(variants)} variants, which {model.name} hasn't in whole")
+    return whole
 
 
 def _rows(graph: Graph, model: OnnxRuntimeCost) -> list[tuple[str, Cost]]:
