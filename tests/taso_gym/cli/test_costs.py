@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 import sqlite3
+from contextlib import nullcontext
 
 import pytest
 from command_line import run
 from cost_graphs import mlp, table_of
 from network_runs import small
 
+from taso_gym import cost as cost_models
 from taso_gym import onnx_io
 from taso_gym.cli import costs
 from taso_gym.cli.costs import peaks
@@ -125,10 +127,24 @@ def test_predictions_are_compared_with_the_device_that_they_are_of(cost, provide
         asked.append(options["provider"])
         raise CostError("enough")
 
-    monkeypatch.setattr("taso_gym.cost.load", lambda *_, **__: None)
+    roofline = cost_models.load("roofline")
+    monkeypatch.setattr("taso_gym.cost.load", lambda *_, **__: roofline)
     monkeypatch.setattr(costs, "compare", compare)
     assert run("calibrate", model, "--variants", "2", "--cost", cost) == 2
     assert asked == [provider]
+
+
+def test_what_is_measured_for_a_calibration_is_shown_and_kept(tmp_path, monkeypatch):
+    """Before it is measured in turns."""
+    pytest.importorskip("onnxruntime")
+    shown, cache = [], tmp_path / "cache.db"
+    monkeypatch.setattr(costs, "_measuring", lambda _: nullcontext(shown.append))
+    monkeypatch.setattr(costs, "random_variants", lambda *_: map(mlp, (5, 6)))
+    monkeypatch.setattr(costs, "compare", lambda *_, **__: "bias 0 %")
+    onnx_io.save(mlp(4), tmp_path / "model.onnx")
+    assert run("calibrate", tmp_path / "model.onnx", "--cache", cache) == 0
+    assert [text.partition("[")[0] for text in shown[:3]] == ["MatMul"] * 3 and "in turns" in shown[3]
+    assert cache.is_file()
 
 
 @pytest.fixture

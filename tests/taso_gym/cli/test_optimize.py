@@ -79,6 +79,17 @@ def test_measured_result_is_faster_or_the_file_itself(exported, tmp_path, capsys
     assert ("unchanged" in said) == (out.read_bytes() == exported.read_bytes())
 
 
+def test_what_is_measured_for_a_search_is_shown_and_kept(named_like_markup, tmp_path, monkeypatch):
+    module, shown, cache = sys.modules["taso_gym.cli.optimize"], [], tmp_path / "cache.db"
+    bar = module.progress_bar()
+    monkeypatch.setattr(bar, "update", lambda _, best: shown.append(best))
+    monkeypatch.setattr(module, "progress_bar", lambda: bar)
+    arguments = ("optimize", named_like_markup, "-o", tmp_path / "fast.onnx", "--steps", "9", "--no-measure")
+    assert run(*arguments, "--cost", "onnxruntime", "--cache", cache) == 0
+    assert shown[0].startswith("measuring MatMul") and "weighed" in shown[-1]
+    assert cache.is_file()
+
+
 def test_same_seed_and_steps_same_file(exported, tmp_path):
     files = [tmp_path / str(i) / "fast.onnx" for i in range(2)]
     for file in files:

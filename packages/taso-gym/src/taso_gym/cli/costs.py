@@ -17,7 +17,7 @@ from rich.table import Table
 from taso_gym import cost as costs
 from taso_gym import onnx_io
 from taso_gym.atomic import check_target
-from taso_gym.cli.judges import judge_of, provider_of
+from taso_gym.cli.judges import Cache, judge_of, provider_of
 from taso_gym.console import console, dimensions, say
 from taso_gym.cost.calibrate import calibrate as compare
 from taso_gym.cost.onnxruntime import OnnxRuntimeCost
@@ -48,7 +48,6 @@ Dim = Annotated[list[str] | None, typer.Option(help="Size of a dynamic dimension
 Threads = Annotated[int, typer.Option(help="Threads to run with.", min=1)]
 Provider = Annotated[str, typer.Option(help="cpu or cuda.")]
 Variants = Annotated[str, typer.Option("--numerics", help="Loosest rules for variants: exact, reassociate, fast.")]
-Cache = Annotated[Path | None, typer.Option(help="File of the measurements; default: the user's cache.")]
 
 
 def profile(
@@ -89,15 +88,18 @@ def calibrate(
     rounds: Annotated[
         int | None, typer.Option(help="Interleaved rounds in each; default: 30, or 10 from half a second on.", min=2)
     ] = None,
+    cache: Cache = None,
 ) -> None:
     """Compare what a cost model predicts with end-to-end time, over random variants of a model."""
     rules = RuleSet.load(numerics=cast(Numerics, numerics))
     graph = onnx_io.load(model, dims=dimensions(dim or []))
     chosen = list(random_variants(graph, rules, variants, seed, rewrites))
-    judged = judge_of(cost, graph, threads)
-    if isinstance(judged, OnnxRuntimeCost):
-        with _measuring("measuring operators") as progress:
+    with _measuring("measuring operators") as progress:
+        judged = judge_of(cost, graph, threads, cache, progress)
+        if isinstance(judged, OnnxRuntimeCost):
             judged = _in_turns(judged, [graph, *chosen], progress)
+        for variant in (graph, *chosen):
+            judged.graph(variant)  # what isn't measured yet is now, while it is shown
     if isinstance(judged, RecordedCost):
         chosen = _recorded(judged, graph, chosen)
     with Bar(console=console, transient=True) as bar:

@@ -211,7 +211,7 @@ def progress_bar() -> Bar:
     columns = (
         SpinnerColumn(),
         TextColumn("{task.description}", markup=False),
-        TextColumn("{task.fields[best]}"),
+        TextColumn("{task.fields[best]}", markup=False),
         TimeElapsedColumn(),
     )
     return Bar(*columns, console=console, transient=True)

@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
 
 from taso_gym import cost as costs
 from taso_gym.console import say
@@ -13,15 +18,28 @@ from taso_gym.graph import Graph
 
 ON_GPU = ("onnxruntime:cuda", "cupy")
 """Beginnings of the cost models whose costs are of a GPU."""
+MEASURING = ("onnxruntime", "cupy")
+"""Beginnings of those that measure here."""
+
+Cache = Annotated[Path | None, typer.Option(help="File of the measurements; default: the user's cache.")]
 
 
-def judge_of(cost: str, graph: Graph, threads: int) -> CostModel:
-    """Return a cost model for searches that begin with a graph; one that measures does so with that many threads.
+def judge_of(
+    cost: str, graph: Graph, threads: int, cache: Path | None = None, progress: Callable[[str], None] | None = None
+) -> CostModel:
+    """Return a cost model for searches that begin with a graph; of a table with other threads a line says so.
 
-    Of a table that was recorded with other threads a line says so.
+    Args:
+        cost: its specification.
+        graph: the graph.
+        threads: that are measured with.
+        cache: file of the measurements, where it measures; None for the user's.
+        progress: called with what is measured next.
     """
-    measured = {"threads": threads} if cost.startswith("onnxruntime") else {}
-    judge = costs.load(cost, dims=costs.bind_dims(graph), start=graph, **measured)
+    options: dict[str, Any] = {"cache": cache, "progress": progress} if cost.startswith(MEASURING) else {}
+    if cost.startswith("onnxruntime"):
+        options["threads"] = threads
+    judge = costs.load(cost, dims=costs.bind_dims(graph), start=graph, **options)
     recorded = re.search(r"\|(\d+) threads$", judge.table.device) if isinstance(judge, RecordedCost) else None
     if recorded and int(recorded[1]) != threads:
         say(f"{cost} was recorded with --threads {recorded[1]}, and what is measured here runs with {threads}")

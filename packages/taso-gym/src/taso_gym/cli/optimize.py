@@ -12,7 +12,7 @@ from rich.table import Table
 from taso_gym import onnx_io
 from taso_gym.atomic import check_target
 from taso_gym.cli.deliver import Wanted, deliver, progress_bar
-from taso_gym.cli.judges import judge_of, provider_of
+from taso_gym.cli.judges import Cache, judge_of, provider_of
 from taso_gym.console import console, dimensions, say, seconds, size_bytes
 from taso_gym.cost import bind_dims
 from taso_gym.cost.objective import QUANTITIES, Objective
@@ -29,6 +29,9 @@ from taso_gym.rules.pattern import operator_named
 from taso_gym.rules.rule import Numerics
 from taso_gym.rules.ruleset import RuleSet, operators_of
 from taso_gym.search import Budget, Progress
+
+WIDEST = 100
+"""Characters of what is measured that are shown: a signature may be longer than a line."""
 
 
 def optimize(
@@ -60,6 +63,7 @@ def optimize(
     seed: Annotated[int, typer.Option(help="Seed of the search.")] = 0,
     checkpoint: Annotated[Path | None, typer.Option(help="File to resume the search from.")] = None,
     threads: Annotated[int, typer.Option(help="Threads to measure with.", min=1)] = 1,
+    cache: Cache = None,
     objective: Annotated[
         str, typer.Option(help=f"What is lowered, alone or weighted (time+0.2*memory): {', '.join(QUANTITIES)}.")
     ] = "time",
@@ -98,18 +102,18 @@ def optimize(
     limit = Budget(steps=steps) if steps else Budget(seconds(budget))
     graph = _read(model, dimensions(dim or []), opset, strict_dims)
     _expect_runs(model, force=force)
-    judge = judge_of(cost, graph, threads)
+    bar = progress_bar()
+    task = bar.add_task(f"{search} search", best="")
+
+    def show(progress: Progress) -> None:
+        lowest = f"{progress.best_value / 1e9:.4f} ms" if goal.is_time else f"{progress.best_value:,}"
+        bar.update(task, best=f"{lowest} after {progress.rewrites} rewrites, {progress.explored} weighed")
+
+    judge = judge_of(cost, graph, threads, cache, lambda text: bar.update(task, best=f"measuring {text[:WIDEST]}"))
     wanted = Wanted(threads, not no_measure, force, session_settings, provider_of(cost, judge))
     _expect_provider(wanted)
     options: dict[str, Any] = {} if alpha is None else {"alpha": alpha}
-    with progress_bar() as bar:
-        task = bar.add_task(f"{search} search", best="")
-
-        def show(progress: Progress) -> None:
-            lowest = f"{progress.best_value / 1e9:.4f} ms" if goal.is_time else f"{progress.best_value:,}"
-            best = f"{lowest} after {progress.rewrites} rewrites, {progress.explored} weighed"
-            bar.update(task, best=best)
-
+    with bar:
         result = search_for(
             graph,
             search,
