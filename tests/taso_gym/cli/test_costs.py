@@ -1,12 +1,15 @@
 from __future__ import annotations
 
+import re
 import sqlite3
 from contextlib import nullcontext
 
+import onnx
 import pytest
 from command_line import run
 from cost_graphs import mlp, table_of
 from network_runs import small
+from onnx import TensorProto, helper
 
 from taso_gym import cost as cost_models
 from taso_gym import onnx_io
@@ -32,6 +35,18 @@ def test_profile_names_the_operators_and_the_peak(model, tmp_path, capsys):
     out = capsys.readouterr().out
     assert "GFLOP/s" in out
     assert "Conv" in out
+    assert re.search(r"Conv .* │ \d\.\d{4} +│ \d\.\d{4}–\d\.\d{4} │", out)
+
+
+def test_profile_says_what_could_not_be_measured(tmp_path, capsys):
+    x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, [1 << 20, 1 << 20]) for name in "xy")
+    graph = helper.make_graph([helper.make_node("Relu", ["x"], ["y"])], "g", [x], [y])
+    path = tmp_path / "huge.onnx"
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=10), path)
+    assert run("profile", path, "--cache", tmp_path / "cache.db") == 0
+    assert "don't run alone; what is shown is the least that they could take: Relu y" in " ".join(
+        capsys.readouterr().out.split()
+    )
 
 
 class Measured:
