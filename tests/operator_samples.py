@@ -313,8 +313,20 @@ RESHAPING = [
     *[Sample("DepthToSpace", ((2, 12, 2, 3),), {"blocksize": 2} | mode) for mode in ({}, {"mode": "CRD"})],
     Sample("DepthToSpace", ((1, 9, 1, 2),), {"blocksize": 3}),
     Sample("SpaceToDepth", ((2, 3, 4, 6),), {"blocksize": 2}),
-    Sample("Resize", ((2, 3, 4, 5),), {"scales": [1.0, 1.0, 2.0, 1.5]}),
+    Sample("Resize", ((2, 3, 4, 5),), {"scales": [1.0, 1.0, 2.0, 1.5], "nearest_mode": "floor"}),
+    Sample("Resize", ((2, 3, 4, 5),), {"sizes": [2, 3, 9, 2], "nearest_mode": "ceil"}),
     Sample("Resize", ((2, 3, 4, 5),), {"sizes": [2, 3, 9, 2], "mode": "linear"}),
+    Sample("Resize", ((2, 3, 5),), {"scales": [1.0, 1.0, 1.5], "mode": "linear"}),
+    Sample("Resize", ((1, 2, 7, 3),), {"sizes": [31, 3], "axes": [2, 3], "mode": "linear", "nearest_mode": "floor"}),
+    *(
+        Sample("Resize", ((2, 3, 4, 5),), {"mode": "linear", "coordinate_transformation_mode": at, **by})
+        for at, by in (
+            ("asymmetric", {"scales": [1.0, 1.0, 2.0, 0.25]}),
+            ("half_pixel", {"scales": [1.0, 1.0, 1.25, 1.0]}),
+            ("align_corners", {"scales": [1.0, 1.0, 2.0, 1.3]}),
+            ("pytorch_half_pixel", {"sizes": [2, 3, 8, 1]}),
+        )
+    ),
 ]
 QKV = ((2, 4, 3, 6), (2, 4, 5, 6), (2, 4, 5, 7))
 ATTENTION = [

@@ -125,6 +125,14 @@ def test_a_device_that_is_lost_is_no_kernels_fault(
     assert refused(None, monkeypatch, tmp_path / "cache") == 10**9
 
 
+def test_a_resize_is_costed_by_its_bytes(device: type[Device], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which its body, hundreds of kernels, would be far from."""
+    monkeypatch.setattr(cupy_module, "kernel", None)
+    image = TensorType("float", (1, 64, 64, 64))
+    sig = signature(OPERATORS["", "Resize"], {"scales": (1.0, 1.0, 2.0, 2.0), "mode": "linear"}, [image])
+    assert 10**6 < CupyCost(cache=tmp_path / "cache").node(sig).time_ps < 10**8
+
+
 @pytest.mark.gpu
 def test_more_work_takes_longer(tmp_path: Path) -> None:
     model = CupyCost(cache=tmp_path / "cache.sqlite")

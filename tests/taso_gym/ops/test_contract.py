@@ -24,6 +24,10 @@ REFERENCE_DEFECTS: dict[str, tuple[str, Callable[[Signature], bool]]] = {
     "LRN": ("sums the squares of as many channels as there are samples", lambda _: True),
     "LpNormalization": ("takes no absolute values for p = 1", lambda sig: sig.attr("p") == 1),
     "Pad": ("doesn't cut by negative pads", lambda sig: min(sig.attr("pads")) < 0),
+    "Resize": (
+        "counts with parts of elements where size * scale isn't whole",
+        lambda sig: sig.attr("coordinate_transformation_mode") == "align_corners",
+    ),
     "GlobalMaxPool": ("reduces two axes, whatever the rank", lambda sig: len(sig.outputs[0].shape) != 4),
 }
 """What onnx.reference 1.23 gets wrong; the specification and onnxruntime agree with our bodies."""
@@ -65,6 +69,7 @@ ALGEBRAIC = {
     "Tile",
     "DepthToSpace",
     "SpaceToDepth",
+    "Resize",
     "ms.FusedMatMul",
 }
 """Operators whose samples need nothing but the arithmetic of a field; Clip's don't either where no bound is given."""

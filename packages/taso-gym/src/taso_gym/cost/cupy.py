@@ -37,6 +37,8 @@ from taso_gym.tensor import TensorType, numpy_dtype
 WARM_UPS = 3
 MIN_RUNS, MAX_RUNS = 9, 101
 ENOUGH_MS = 30.0
+BY_BYTES = frozenset({"Resize"})
+"""Operators that are a kernel in libraries, and by their bodies one for each row of the result."""
 FLUSHES = 4
 """The buffer that is written before a run is so many times larger than the L2 cache."""
 
@@ -86,8 +88,8 @@ class CupyCost(SummedCost):
         return f"{name}|cupy {cupy.__version__}|CUDA {runtime.runtimeGetVersion()}|{mode}[{self._dims.key}]"
 
     def time(self, sig: Signature, context: Hashable, load: Work) -> tuple[int, int]:  # noqa: ARG002
-        """Return the measured time of a signature, and one kernel; an opaque operator is costed by its bytes."""
-        if isinstance(sig.op, OpaqueOperator):
+        """Return the measured time of a signature, and one kernel; some, and opaque ones, are costed by their bytes."""
+        if isinstance(sig.op, OpaqueOperator) or sig.op.key in BY_BYTES:
             return bound_ps(DEVICES["h200"], load), 1
         name = f"{self.key}|{describe(lone(sig), self._dims)}"
         text = self._cache.get(name)

@@ -1,19 +1,25 @@
-"""Resize: types only."""
+"""Resize: linear, and to the element below or above; of the other modes only types are known."""
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
-from taso_gym.errors import TypeInferenceError
+import numpy as np
+from numpy.typing import NDArray
+
+from taso_gym.errors import ModelError, TypeInferenceError
+from taso_gym.ops.interpolation import Axis, resized, weights_of
 from taso_gym.ops.modules import Array, ArrayModule
-from taso_gym.ops.operator import Attrs, Types, operator
+from taso_gym.ops.operator import Attrs, Types, operator, shortest
 from taso_gym.ops.shapes import axis_of, expect, per_element, shape, tensor
 from taso_gym.tensor import Dim, TensorType
 
 
 def resize_attrs(attrs: dict[str, Any], types: Types) -> dict[str, Any]:
-    """State scales or sizes of all axes; a region of interest and a kept aspect ratio aren't modelled."""
+    """State scales or sizes of all axes; a region of interest and a kept aspect ratio aren't modelled.
+
+    What the mode doesn't read gets its default.
+    """
     dims = shape(types, 0)
     expect(
         attrs["coordinate_transformation_mode"] != "tf_crop_and_resize", "a resize of the whole", "tf_crop_and_resize"
@@ -25,10 +31,16 @@ def resize_attrs(attrs: dict[str, Any], types: Types) -> dict[str, Any]:
     expect(given is not None and len(given) == len(axes), f"scales or sizes of {len(axes)} axes", given)
     full: list[Any] = [1.0] * len(dims) if sizes is None else list(dims)
     for axis, value in zip(axes, given or (), strict=True):
-        full[axis] = value
+        full[axis] = value if sizes is not None else shortest(float(value))
     expect(all(isinstance(v, int | float) for v in full), "a static size of each axis that stays", full)
-    kept = {k: v for k, v in attrs.items() if k not in ("axes", "roi", "keep_aspect_ratio_policy")}
+    kept = {k: v for k, v in attrs.items() if k not in ("axes", "roi", "keep_aspect_ratio_policy")} | _unread(attrs)
     return kept | {"scales": tuple(full) if sizes is None else None, "sizes": None if sizes is None else tuple(full)}
+
+
+def _unread(attrs: Attrs) -> dict[str, Any]:
+    """Return the defaults of attributes that the mode doesn't read; exporters state them anyway."""
+    nearest = {} if attrs["mode"] == "nearest" else {"nearest_mode": "round_prefer_floor"}
+    return nearest | ({} if attrs["mode"] == "cubic" else {"cubic_coeff_a": -0.75}) | {"extrapolation_value": 0.0}
 
 
 def resize_type(types: Types, attrs: Attrs) -> tuple[TensorType, ...]:
@@ -42,7 +54,7 @@ def resize_type(types: Types, attrs: Attrs) -> tuple[TensorType, ...]:
 def scale_dim(size: Dim, scale: float) -> Dim:
     """Return floor(size * scale); over symbols for an integral scale only."""
     if isinstance(size, int):
-        return math.floor(size * scale)
+        return resized(size, scale)
     if scale != int(scale):
         raise TypeInferenceError(f"expected an integral scale of a symbolic size, found {scale} of {size}")
     return size * int(scale)
@@ -55,7 +67,6 @@ def scale_dim(size: Dim, scale: float) -> Dim:
     normalize=resize_attrs,
     flops=per_element(8),
     inputs_as_attrs={"roi": (1, 13), "scales": (2, 13), "sizes": (3, 13)},
-    types_only=True,
 )
 def resize(
     xp: ArrayModule,
@@ -74,4 +85,29 @@ def resize(
     mode: str = "nearest",
     nearest_mode: str = "round_prefer_floor",
 ) -> Array:
-    """Interpolate to another size: only its types are known."""
+    """Interpolate along one axis after the other.
+
+    Raises:
+        ModelError: only the types are known of this mode.
+    """
+    whole = getattr(getattr(x, "dtype", None), "kind", "f") in "iu"  # of the modules, NumPy's have element types
+    if antialias or exclude_outside or (whole and mode == "linear"):
+        raise ModelError("expected a plain Resize of real numbers, found antialias, exclude_outside or integers")
+    for axis, (size, value) in enumerate(zip(x.shape, scales or sizes or (), strict=True)):
+        if value == (1 if scales else size):
+            continue
+        count, scale = (resized(size, value), value) if scales else (int(value), value / size)
+        along = Axis(size, count, scale, coordinate_transformation_mode)
+        x = combined(xp, x, axis, weights_of(along, mode, nearest_mode))
+    return x
+
+
+def combined(xp: ArrayModule, x: Array, axis: int, weights: NDArray[np.float32]) -> Array:
+    """Return sums of elements along an axis, one for each row of weights."""
+    before = (slice(None),) * axis
+    rows: list[Array] = []
+    for row in weights:
+        terms = [(x[(*before, slice(i, i + 1))], float(row[i])) for i in np.flatnonzero(row).tolist()]
+        parts = [part if weight == 1 else part * weight for part, weight in terms]
+        rows.append(parts[0] if len(parts) == 1 else parts[0] + parts[1])
+    return xp.concatenate(rows, axis)
