@@ -68,6 +68,37 @@ def moves(text: str) -> dict[str, RewriteState]:
     return found
 
 
+def resizing(text: str) -> list[str]:
+    """Return the rules about Resize that match."""
+    return [name for name in moves(text) if name.startswith("resize")]
+
+
 def test_around_a_cubic_one_other_rules_apply() -> None:
     found = moves(network('mode = "cubic"'))
     assert op_names(found["relu-idempotent"].graph) == ["Relu", "Resize", "Relu"]
+    assert resizing(network('mode = "cubic"')) == []
+
+
+@pytest.mark.parametrize("batch", [1, "N"])
+def test_a_linear_one_becomes_two_products(batch: int | str) -> None:
+    """As PyTorch writes it: with attributes that this mode doesn't read."""
+    text = network('mode = "linear", nearest_mode = "floor", coordinate_transformation_mode = "half_pixel"', batch)
+    child = moves(text)["resize-linear-as-matmul"].graph
+    assert [name for name in op_names(child) if name not in ("Reshape", "Transpose")].count("MatMul") == 2
+
+
+@pytest.mark.parametrize(
+    "attrs",
+    [
+        'mode = "linear", antialias = 1',
+        'mode = "linear", coordinate_transformation_mode = "half_pixel_symmetric"',
+        'mode = "nearest", nearest_mode = "floor"',
+    ],
+)
+def test_another_one_stays(attrs: str) -> None:
+    assert resizing(network(attrs)) == []
+
+
+def test_a_matrix_that_is_too_large_isnt_made() -> None:
+    assert resizing(network('mode = "linear"', size=45)) == ["resize-linear-as-matmul"]
+    assert resizing(network('mode = "linear"', size=46)) == []

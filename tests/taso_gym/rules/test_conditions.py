@@ -107,6 +107,8 @@ SHOWN = [
     "without(p, [0, 2]) == [0]",
     "plus(p, [1, 1, 1]) == [3, 1, 2]",
     "keeps_order([1, 3, 4], [1, 0, 2])",
+    "interpolation(2, 2.0, 'half_pixel') == [1, 0, 0.75, 0.25, 0.25, 0.75, 0, 1]",
+    "interpolation(3, 2, 'half_pixel') == [0.75, 0.25, 0, 0, 0.25, 0.75]",
     "rank(f) == 3 or rank(f) == 2",
 ]
 REFUTED = [
@@ -152,6 +154,10 @@ OPEN = [
     "2 ** 1000 == 0",
     "len([0] * 100000) == 1",
     "len(range(100000)) == 1",
+    "len(interpolation(64, 2.5, 'half_pixel')) == 1",
+    "len(interpolation(4, 2, 'half_pixel_symmetric')) == 1",
+    "len(interpolation(5, 1.1, 'half_pixel')) == 1",
+    "len(interpolation(2, 0.2, 'half_pixel')) == 1",
     "min([]) == 0",
     "rank(x)",
 ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from taso_gym.ops.interpolation import resized
 from taso_substitutions.verify.draw import Draw, Unfit
 
 Attribute = Callable[[Draw, tuple[int, ...], Mapping[str, Any]], Any]
@@ -96,6 +97,20 @@ def _group(draw: Draw, shape: tuple[int, ...], facts: Mapping[str, Any]) -> int:
     return draw.pick([g for g in range(1, shape[1] + 1) if shape[1] % g == 0])
 
 
+def _scales(draw: Draw, shape: tuple[int, ...], _facts: Mapping[str, Any]) -> tuple[float, ...]:
+    """Return scales of which those of the last one or two axes change a size."""
+    last = draw.pick((1, 2))
+    drawn = [draw.pick([f for f in SCALES if resized(n, f) not in (0, n)]) for n in shape[-last:]]
+    return (*(1.0,) * (len(shape) - len(drawn)), *drawn)
+
+
+def _sizes(draw: Draw, shape: tuple[int, ...], _facts: Mapping[str, Any]) -> tuple[int, ...]:
+    last = draw.pick((1, 2))
+    return (*shape[:-last], *(draw.integer(1, 9) for _ in shape[-last:]))
+
+
+SCALES = (2.0, 2.0, 3.0, 1.5, 0.75, 0.5, 1.3)
+"""Of a Resize."""
 NORMALISATIONS = ("LayerNormalization", "RMSNormalization")
 
 ATTRIBUTES: Mapping[tuple[str, str], Attribute] = {
@@ -140,6 +155,11 @@ ATTRIBUTES: Mapping[tuple[str, str], Attribute] = {
     ("LRN", "bias"): _one_of(1.0, 2.0),
     ("LRN", "size"): _one_of(1, 2, 3, 4, 5),
     ("Pad", "pads"): lambda draw, shape, _facts: tuple(draw.pick((0, 0, 1, 2, -1)) for _ in shape * 2),
+    ("Resize", "scales"): _scales,
+    ("Resize", "sizes"): _sizes,
+    ("Resize", "coordinate_transformation_mode"): _one_of(
+        "half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric"
+    ),
     ("Reshape", "shape"): lambda draw, shape, _facts: draw.regrouped(shape),
     ("Slice", "axes"): _slice_axes,
     ("Slice", "starts"): _starts,

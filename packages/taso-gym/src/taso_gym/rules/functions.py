@@ -15,8 +15,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from taso_gym.errors import TypeInferenceError
+from taso_gym.errors import ModelError, TypeInferenceError
 from taso_gym.graph import Weight
+from taso_gym.ops.interpolation import Axis, resized, weights_of
 from taso_gym.ops.shapes import broadcast as broadcast_shapes
 from taso_gym.tensor import Dim, Shape, TensorType, product
 
@@ -223,6 +224,19 @@ def _plus(a: Any, b: Any) -> tuple[Any, ...]:
     return tuple(x + y for x, y in zip(a, b, strict=True))
 
 
+def _interpolation(size: Any, to: Any, at: Any) -> tuple[float, ...]:
+    if not isinstance(size, int) or not isinstance(to, int | float) or not isinstance(at, str):
+        raise Undefined(f"an axis of {size} elements resized by {to}, {at}")
+    count = to if isinstance(to, int) else resized(size, to)
+    if not 0 < size * count <= MAX_ITEMS:
+        raise Undefined(f"a list of no or over {MAX_ITEMS} items")
+    axis = Axis(size, count, count / size if isinstance(to, int) else to, at)
+    try:
+        return tuple(weights_of(axis, "linear").reshape(-1).tolist())
+    except ModelError as error:
+        raise Undefined(str(error)) from error
+
+
 def _keeps_order(shape: Any, perm: Any) -> bool:
     moved = [i for i in as_list(perm) if item(as_list(shape), i) != 1]
     return moved == sorted(moved)
@@ -257,6 +271,7 @@ FUNCTIONS: Mapping[str, Function] = MappingProxyType(
         "without": Function(("value", "value"), _without),
         "plus": Function(("value", "value"), _plus),
         "keeps_order": Function(("value", "value"), _keeps_order),
+        "interpolation": Function(("value", "value", "value"), _interpolation),
     }
 )
 """Name -> function.
@@ -267,4 +282,6 @@ FUNCTIONS: Mapping[str, Function] = MappingProxyType(
 one by ``q``. ``insert(s, i, d)``, ``replace(s, i, d)`` and ``delete(s, i)`` edit a list, ``without(s, [i, j])`` drops
 several items, ``plus(s, t)`` adds item by item. ``keeps_order(s, p)``: a Transpose by ``p`` of shape ``s`` moves no
 data, since the axes that aren't of size 1 stay in order.
+``interpolation(n, f, m)`` lists the rows of the matrix by which a linear Resize makes floor(n f) elements of n along an
+axis; m is its ``coordinate_transformation_mode``. A whole number is the new size instead of the scale.
 """
