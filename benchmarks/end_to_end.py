@@ -6,9 +6,9 @@ For each network: export it, run `taso-gym optimize --cost onnxruntime` and the 
 all against the file as given, interleaved, in fresh sessions, everything at ORT_ENABLE_ALL. Each network and setting
 is one row, a JSON file in this machine's folder of --rows, written at once, and with --numerics fast another; what is
 there is not done again, so a run goes on where it was ended; with --again it is, and at several threads the row counts
-in which the file as given was the fastest. Optimised files are kept in --folder. --phase optimise or
-measure does one half: the first bears a busy machine, the second doesn't. At the end the tables of all rows are
-written into docs/results.md, and a picture of each machine's beside it.
+in which the file as given was the fastest. Optimised files are kept in --folder. --phase optimise or measure does one
+half: the first bears a busy machine, the second doesn't. At the end the tables of all rows are written into
+docs/results.md, and a picture of each machine's beside it.
 Packages: benchmarks/requirements.txt; what isn't installed, or fails, is named in the row. With
 --options="--no-measure --finalists" the command leaves out its own measurement at the end, though not that of
 finalists, and the rule that a gain below 2 % means the unchanged file is applied to the one made here.

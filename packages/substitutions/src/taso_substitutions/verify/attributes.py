@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from taso_gym.ops.interpolation import resized
+from taso_gym.ops.interpolation import COORDINATES, resized
 from taso_substitutions.verify.draw import Draw, Unfit
 
 Attribute = Callable[[Draw, tuple[int, ...], Mapping[str, Any]], Any]
@@ -157,9 +157,7 @@ ATTRIBUTES: Mapping[tuple[str, str], Attribute] = {
     ("Pad", "pads"): lambda draw, shape, _facts: tuple(draw.pick((0, 0, 1, 2, -1)) for _ in shape * 2),
     ("Resize", "scales"): _scales,
     ("Resize", "sizes"): _sizes,
-    ("Resize", "coordinate_transformation_mode"): _one_of(
-        "half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric"
-    ),
+    ("Resize", "coordinate_transformation_mode"): _one_of(*COORDINATES),
     ("Reshape", "shape"): lambda draw, shape, _facts: draw.regrouped(shape),
     ("Slice", "axes"): _slice_axes,
     ("Slice", "starts"): _starts,

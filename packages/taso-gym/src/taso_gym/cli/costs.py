@@ -210,10 +210,12 @@ def _rows(graph: Graph, model: OnnxRuntimeCost) -> list[_Row]:
     for node_id, node in graph.operators():
         context, name = model.context(graph, node_id), f"{node.sig.op.key} {node.names[0] or node_id}"
         if (cost := model.node(node.sig, context)).time_ps:
+            if isinstance(node.sig.op, OpaqueOperator):
+                rows.append(_Row(name, cost))
+                continue
             region = context if isinstance(context, Region) else lone(node.sig)
-            alone = isinstance(node.sig.op, OpaqueOperator)
-            known = alone or model.executed_in(region) is not None
-            rows.append(_Row(name, cost, model.interval(region) if known and not alone else None, known))
+            measured = model.executed_in(region) is not None
+            rows.append(_Row(name, cost, model.interval(region) if measured else None, measured))
     return rows
 
 

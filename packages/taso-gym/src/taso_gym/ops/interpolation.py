@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from taso_gym.errors import ModelError
 
-COORDINATES = frozenset({"half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric"})
+COORDINATES = ("half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric")
 """Values of ``coordinate_transformation_mode`` that are modelled."""
 HALF = np.float32(0.5)
 
@@ -38,6 +38,11 @@ class Axis:
     count: int
     scale: float
     at: str
+
+    @classmethod
+    def of(cls, size: int, to: float, at: str) -> Axis:
+        """Return an axis that is resized to so many elements, an integer, or by a scale, a float."""
+        return cls(size, to, to / size, at) if isinstance(to, int) else cls(size, resized(size, to), to, at)
 
 
 def weights_of(axis: Axis, mode: str, rounding: str = "") -> NDArray[np.float32]:

@@ -96,8 +96,7 @@ def resize(
     for axis, (size, value) in enumerate(zip(x.shape, scales or sizes or (), strict=True)):
         if value == (1 if scales else size):
             continue
-        count, scale = (resized(size, value), value) if scales else (int(value), value / size)
-        along = Axis(size, count, scale, coordinate_transformation_mode)
+        along = Axis.of(size, value, coordinate_transformation_mode)
         x = combined(xp, x, axis, weights_of(along, mode, nearest_mode))
     return x
 

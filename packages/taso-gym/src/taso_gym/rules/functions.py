@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from taso_gym.errors import ModelError, TypeInferenceError
 from taso_gym.graph import Weight
-from taso_gym.ops.interpolation import Axis, resized, weights_of
+from taso_gym.ops.interpolation import Axis, weights_of
 from taso_gym.ops.shapes import broadcast as broadcast_shapes
 from taso_gym.tensor import Dim, Shape, TensorType, product
 
@@ -227,10 +227,11 @@ def _plus(a: Any, b: Any) -> tuple[Any, ...]:
 def _interpolation(size: Any, to: Any, at: Any) -> tuple[float, ...]:
     if not isinstance(size, int) or not isinstance(to, int | float) or not isinstance(at, str):
         raise Undefined(f"an axis of {size} elements resized by {to}, {at}")
-    count = to if isinstance(to, int) else resized(size, to)
-    if not 0 < size * count <= MAX_ITEMS:
+    if size < 1:
+        raise Undefined(f"an axis of {size} elements")
+    axis = Axis.of(size, to, at)
+    if not 0 < size * axis.count <= MAX_ITEMS:
         raise Undefined(f"a list of no or over {MAX_ITEMS} items")
-    axis = Axis(size, count, count / size if isinstance(to, int) else to, at)
     try:
         return tuple(weights_of(axis, "linear").reshape(-1).tolist())
     except ModelError as error:
