@@ -6,7 +6,8 @@ For each rule, its sites in the built-in networks (or those named by --networks)
 part as it is and the part as the rule writes it run side by side, at onnxruntime's default level, one thread, on normal
 data of both signs. A row is a rule: sites, geometric mean of the ratios of thread-CPU times (above 1: the right side is
 faster), the worst and the best. Rules without a site in the networks are counted at the end. With -o, each site is
-written as soon as it is measured, and those that the file has aren't measured again.
+written as soon as it is measured, and those that the file has aren't measured again. `expressions.py` asks the other
+way round: for each kernel and pair of kernels that onnxruntime executes, which of its equal expressions is fastest.
 """
 
 import argparse
@@ -18,13 +19,12 @@ from pathlib import Path
 from statistics import fmean, median
 from typing import Any
 
-import numpy as np
+from support.parts import part
+from support.timing import times_of
 
 from taso_gym import load, models
-from taso_gym.builder import GraphBuilder
 from taso_gym.equivalence.site import site_of
-from taso_gym.graph import Graph, output_index, producer_of
-from taso_gym.onnx_io import to_model
+from taso_gym.graph import Graph
 from taso_gym.rules.ruleset import RuleSet
 from taso_gym.rules.state import Match, RewriteState
 
@@ -33,32 +33,6 @@ NETWORKS = (
 )
 LARGEST = 300_000_000
 """Bytes of the constants of a site that is measured."""
-
-
-def part(graph: Graph, inputs: tuple[int, ...], outputs: list[int]) -> Graph:
-    """The operators between some values of a graph, as a graph."""
-    builder = GraphBuilder(dict(graph.info.opsets) | {"com.microsoft": 1})
-    made = {v: builder.input(f"x{v}", graph.type_of(v)) for v in inputs if known(graph, v)}
-
-    def value(v: int) -> int:
-        if v not in made and v in graph.leaves:
-            leaf = graph.leaves[v]
-            made[v] = builder.weight(f"w{v}", leaf.type, leaf.weight)
-        elif v not in made:
-            node = graph.nodes[producer_of(v)]
-            operands = [None if i is None else value(i) for i in node.inputs]
-            first = builder.add_signature(node.sig, operands)
-            for i, made_value in enumerate(first):
-                made[v - output_index(v) + i] = made_value
-        return made[v]
-
-    for i, v in enumerate(outputs):
-        builder.output(f"y{i}", value(v))
-    return builder.build()
-
-
-def known(graph: Graph, value: int) -> bool:
-    return value in graph.leaves or producer_of(value) in graph.nodes
 
 
 def sites(graph: Graph, rules: RuleSet, most: int, seen: dict[str, set[Any]]) -> Iterator[tuple[str, Graph, Graph]]:
@@ -83,37 +57,6 @@ def both(state: RewriteState, match: Match) -> tuple[Graph, Graph]:
 
 def weight_bytes(graph: Graph) -> int:
     return sum(leaf.type.size_bytes for leaf in graph.leaves.values() if leaf.weight)
-
-
-def ratio(before: Graph, after: Graph, rounds: int) -> tuple[float, float]:
-    """Microseconds of the part before, and how many times as long it takes as the part after."""
-    import onnxruntime
-
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads, options.log_severity_level = 1, 3
-    rng = np.random.default_rng(0)
-    graphs = (before, after)
-    made = [onnxruntime.InferenceSession(to_model(g).SerializeToString(), options) for g in graphs]
-    feeds: dict[str, Any] = {}
-    for graph in graphs:
-        for v in graph.info.inputs:
-            leaf = graph.leaves[v]
-            if leaf.name not in feeds:
-                values = rng.normal(size=leaf.type.shape)
-                feeds[leaf.name] = (
-                    values.astype(np.float32)
-                    if leaf.type.dtype == "float"
-                    else (values > 0).astype({"bool": bool}.get(leaf.type.dtype, leaf.type.dtype))
-                )
-    own = [{entry.name: feeds[entry.name] for entry in session.get_inputs()} for session in made]
-    times: tuple[list[float], list[float]] = ([], [])
-    for turn in range(rounds + 2):
-        for i in (0, 1) if turn % 2 else (1, 0):
-            begin = time.thread_time()
-            made[i].run(None, own[i])
-            if turn > 1:
-                times[i].append(time.thread_time() - begin)
-    return 1e6 * median(times[0]), median(times[0]) / median(times[1])
 
 
 def rows(lines: list[dict[str, Any]]) -> list[tuple[float, str, int, float, float, float]]:
@@ -159,8 +102,8 @@ def main() -> None:
                 continue
             line: dict[str, Any] = {"source": origin, "rule": name}
             try:
-                us, found = ratio(before, after, arguments.rounds)
-                line |= {"us": us, "ratio": found}
+                us, other = times_of((before, after), arguments.rounds)
+                line |= {"us": us, "ratio": us / other}
             except Exception as error:  # onnxruntime's own errors: a kernel that fails is a row, too
                 line |= {"failed": f"{type(error).__name__}: {error}"[:200]}
             lines.append(line)

@@ -91,6 +91,13 @@ def test_a_missing_provider_is_an_error_and_no_fall_back(tmp_path: Path) -> None
         measure({"m": write_chain(tmp_path / "a.onnx", 1)}, provider="cuda")
 
 
+@pytest.mark.gpu
+def test_a_model_is_measured_in_the_cuda_provider(tmp_path: Path) -> None:
+    models = {"three": write_chain(tmp_path / "a.onnx", 3), "one": write_chain(tmp_path / "b.onnx", 1)}
+    found = measure(models, rounds=3, provider="cuda")
+    assert found.rounds["one"].shape == (2, 3) and 0 < found.time_ms("one") < found.time_ms("three")
+
+
 @pytest.mark.parametrize("code", ["import time; time.sleep(60)", "import os; os.kill(os.getpid(), 9)", "print(1/0)"])
 def test_a_child_that_hangs_or_dies_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str) -> None:
     child = tmp_path / "child.py"

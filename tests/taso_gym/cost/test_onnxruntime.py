@@ -238,6 +238,24 @@ def test_a_missing_provider_is_an_error() -> None:
         load("onnxruntime:cuda")
 
 
+@pytest.mark.gpu
+def test_more_work_takes_longer_in_the_cuda_provider(cache: Path) -> None:
+    found = load("onnxruntime:cuda", cache=cache)
+    small, large = (found.graph(product(rows)) for rows in (1024, 8192))
+    assert 0 < 50 * small.time_ps < large.time_ps  # 512 times the work
+    assert "CUDAExecutionProvider" in found.key and small.kernels == large.kernels == 1
+
+
+@pytest.mark.gpu
+def test_what_the_cuda_provider_took_is_read_back(cache: Path) -> None:
+    asked: list[str] = []
+    first = load("onnxruntime:cuda", cache=cache, progress=asked.append).graph(mlp())
+    measured = len(asked)
+    assert measured and 0 < first.time_ms < 10
+    assert load("onnxruntime:cuda", cache=cache, progress=asked.append).graph(mlp()) == first
+    assert len(asked) == measured
+
+
 @pytest.mark.parametrize("call", [lambda: load("onnxruntime:tpu"), lambda: load("onnxruntime", threads=0)])
 def test_options_are_checked(call: object) -> None:
     with pytest.raises(OptionError, match="expected"):
