@@ -18,7 +18,6 @@ expressions, and a faster one. With -o, each part is written at once, and those 
 from __future__ import annotations
 
 import argparse
-import json
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -28,7 +27,8 @@ from typing import Any
 
 from rich.progress import track
 from support.graphs import graph_of
-from support.parts import cut, kernels, pairs
+from support.lines import append, read
+from support.parts import cut, kernels, pairs, weight_bytes
 from support.timing import times_of
 
 from taso_gym import cost
@@ -40,8 +40,10 @@ from taso_gym.rules.state import RewriteState
 from taso_gym.signature import OpaqueOperator
 
 NETWORKS = ("BERT", "EfficientNetB0", "GPT2", "GoogLeNet", "NasNetA", "ResNeXt50", "ViT-B16", "YOLOv8n")
-FIRST_ROUNDS, BEHIND = 5, 1.25
-"""Runs of every expression, and how many times the time of the fastest one may take to go on."""
+FIRST_ROUNDS, BEHIND, FINALISTS = 5, 1.25, 8
+"""Runs of every expression; how many times the time of the fastest one may take to go on, and how many do."""
+Name = tuple[int, str]
+"""Of a kind: whether it is one kernel or two, and its operators."""
 GAIN = 1.05
 """Ratio from which an expression counts as faster."""
 LARGEST = 200_000_000
@@ -62,7 +64,6 @@ class Shape:
 class Kind:
     """Parts of the same operators."""
 
-    kernels: int
     shapes: dict[tuple[int, ...], Shape] = field(default_factory=dict)
 
     def ms(self) -> float:
@@ -74,17 +75,18 @@ def name_of(graph: Graph, members: Iterable[int]) -> str:
     return " ".join(graph.nodes[i].sig.op.key for i in members)
 
 
-def collect(files: list[str]) -> dict[str, Kind]:
+def collect(files: list[str]) -> dict[Name, Kind]:
     """Return the kinds of kernels and pairs in some files."""
-    bound, kinds = cost.load("roofline"), dict[str, Kind]()
+    bound, kinds = cost.load("roofline"), dict[Name, Kind]()
     for file in track(files, "cutting"):
         graph = graph_of(file)
         groups = list(kernels(graph, OnnxRuntimeCost(start=graph).layouts))
-        for members in (*groups, *pairs(graph, groups)):
+        parts = [*((1, members) for members in groups), *((2, members) for members in pairs(graph, groups))]
+        for number, members in parts:
             sigs = [graph.nodes[i].sig for i in members]
             if any(isinstance(sig.op, OpaqueOperator) for sig in sigs):
                 continue
-            kind = kinds.setdefault(name_of(graph, members), Kind(1 if members in groups else 2))
+            kind = kinds.setdefault((number, name_of(graph, members)), Kind())
             key = tuple(sig.hash for sig in sigs)
             if key not in kind.shapes:
                 part = cut(graph, members)
@@ -100,7 +102,9 @@ def expressions(part: Graph, rules: RuleSet, steps: int, most: int) -> Iterator[
     hashes, known = {state.hash}, {operators_of(part)}
     for way, at in waiting:
         for match in (match for row in at.matches for match in row):
-            if at.child_hash(match) in hashes or len(known) > most:
+            if len(known) > most:
+                return
+            if at.child_hash(match) in hashes:
                 continue
             hashes.add(at.child_hash(match))
             further = (*way, rules[match.rule].name)
@@ -117,10 +121,6 @@ def operators_of(graph: Graph) -> tuple[int, ...]:
     return tuple(sorted(node.sig.hash for _, node in graph.operators()))
 
 
-def weight_bytes(graph: Graph) -> int:
-    return sum(leaf.type.size_bytes for leaf in graph.leaves.values() if leaf.weight)
-
-
 def fastest(part: Graph, found: list[tuple[tuple[str, ...], Graph]], rounds: int) -> dict[str, Any]:
     """Return how many times faster the fastest expression is, and the rules that lead to it."""
     runs: list[tuple[float, tuple[str, ...], Graph]] = []
@@ -132,7 +132,7 @@ def fastest(part: Graph, found: list[tuple[tuple[str, ...], Graph]], rounds: int
         except Exception:  # onnxruntime's own errors: an expression without a kernel isn't in the race
             failed += 1
     runs.sort(key=lambda run: run[0])
-    near = [run for run in runs if run[0] <= BEHIND * runs[0][0]][:8]
+    near = [run for run in runs if run[0] <= BEHIND * runs[0][0]][:FINALISTS]
     if not near:
         return {"failed": failed}
     us, *others = times_of((part, *(graph for _, _, graph in near)), rounds)
@@ -141,58 +141,55 @@ def fastest(part: Graph, found: list[tuple[tuple[str, ...], Graph]], rounds: int
     return {"us": us, "ratio": us / other, "way": near[best][1], "failed": failed}
 
 
-def measure(kinds: dict[str, Kind], arguments: argparse.Namespace) -> list[dict[str, Any]]:
+def measure(kinds: dict[Name, Kind], arguments: argparse.Namespace) -> list[dict[str, Any]]:
     """Measure the heaviest shapes of each kind, as long as there is time, and return a line for each."""
     rules = RuleSet([rule for name in arguments.rules.split(",") for rule in RuleSet.load(name, numerics="fast")])
     output, end = arguments.output, time.time() + arguments.seconds
-    text = output.read_text() if output and output.exists() else ""
-    lines: list[dict[str, Any]] = [json.loads(line) for line in text.splitlines()]
-    known = {(line["kind"], line["shape"]) for line in lines}
+    lines = read(output)
+    known = {(line["kernels"], line["kind"], line["shape"]) for line in lines}
     ranked = sorted(kinds.items(), key=lambda item: -item[1].ms())[: arguments.kinds]
-    for name, kind in track(ranked, "measuring"):
+    for (number, name), kind in track(ranked, "measuring"):
         heaviest = sorted(kind.shapes.values(), key=lambda s: -s.ms * s.count)[: arguments.shapes]
         for i, shape in enumerate(heaviest):
-            if (name, i) in known or time.time() > end or weight_bytes(shape.part) > LARGEST:
+            if (number, name, i) in known or time.time() > end or weight_bytes(shape.part) > LARGEST:
                 continue
-            line: dict[str, Any] = {"kind": name, "shape": i, "source": shape.source, "kernels": kind.kernels}
+            line: dict[str, Any] = {"kind": name, "shape": i, "source": shape.source, "kernels": number}
             try:
                 found = list(expressions(shape.part, rules, arguments.steps, arguments.expressions))
                 line |= {"expressions": len(found)} | fastest(shape.part, found, arguments.rounds)
             except TasoError as error:
                 line |= {"error": str(error)[:200]}
             lines.append(line)
-            if output:
-                with output.open("a") as file:
-                    file.write(json.dumps(line) + "\n")
+            append(output, line)
     return lines
 
 
-def report(kinds: dict[str, Kind], lines: list[dict[str, Any]]) -> None:
+def report(kinds: dict[Name, Kind], lines: list[dict[str, Any]]) -> None:
     """Print a table of kinds, best first, and the shares of the time."""
-    by_kind: dict[str, list[dict[str, Any]]] = {}
+    by_kind: dict[Name, list[dict[str, Any]]] = {}
     for line in lines:
-        by_kind.setdefault(line["kind"], []).append(line)
-    total = sum(kind.ms() for kind in kinds.values() if kind.kernels == 1)
+        by_kind.setdefault((line["kernels"], line["kind"]), []).append(line)
+    total = sum(kind.ms() for (number, _), kind in kinds.items() if number == 1)
     rows = []
     for name, listed in by_kind.items():
         best = max(listed, key=lambda line: line.get("ratio", 0))
         rows.append((best.get("ratio", 0.0), name, kinds[name], listed, best))
     print("| operators | kernels | occurrences | share | shapes | expressions | µs | times as fast | by |")
     print("| --- | --- | --- | --- | --- | --- | --- | --- | --- |")
-    for ratio, name, kind, listed, best in sorted(rows, key=lambda row: -row[0]):
+    for ratio, (number, name), kind, listed, best in sorted(rows, key=lambda row: -row[0]):
         count = sum(shape.count for shape in kind.shapes.values())
-        cells = [name, kind.kernels, count, f"{kind.ms() / total:.2%}", len(listed)]
+        cells = [name, number, count, f"{kind.ms() / total:.2%}", len(listed)]
         cells += [max(line.get("expressions", 0) for line in listed)]
         cells += [f"{best['us']:.0f}", f"{ratio:.2f}", ", ".join(best["way"])] if ratio else ["–", "–", "none"]
         print("| " + " | ".join(map(str, cells)) + " |")
     for number, what in ((1, "kernels"), (2, "pairs")):
-        own = [row for row in rows if row[2].kernels == number]
+        own = [row for row in rows if row[1][0] == number]
         shares: Counter[str] = Counter()
         for ratio, _, kind, _, _ in own:
             shares["measured"] += kind.ms()
             shares["equal"] += kind.ms() if ratio else 0
             shares["faster"] += kind.ms() if ratio >= GAIN else 0
-        whole = sum(kind.ms() for kind in kinds.values() if kind.kernels == number)
+        whole = sum(kind.ms() for (n, _), kind in kinds.items() if n == number)
         parts = ", ".join(f"{name} {ms / whole:.0%}" for name, ms in shares.items())
         print(f"\n{what}: {len(own)} kinds; of their time, by the bound: {parts}")
 

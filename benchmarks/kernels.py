@@ -11,7 +11,6 @@ way round: for each kernel and pair of kernels that onnxruntime executes, which 
 """
 
 import argparse
-import json
 import math
 import time
 from collections.abc import Iterator
@@ -19,7 +18,8 @@ from pathlib import Path
 from statistics import fmean, median
 from typing import Any
 
-from support.parts import part
+from support.lines import append, read
+from support.parts import part, weight_bytes
 from support.timing import times_of
 
 from taso_gym import load, models
@@ -55,10 +55,6 @@ def both(state: RewriteState, match: Match) -> tuple[Graph, Graph]:
     return part(state.graph, site.inputs, before), part(child, site.inputs, after)
 
 
-def weight_bytes(graph: Graph) -> int:
-    return sum(leaf.type.size_bytes for leaf in graph.leaves.values() if leaf.weight)
-
-
 def rows(lines: list[dict[str, Any]]) -> list[tuple[float, str, int, float, float, float]]:
     """(geometric mean, rule, sites, worst, best, microseconds before), best first."""
     by_rule: dict[str, list[dict[str, Any]]] = {}
@@ -87,8 +83,7 @@ def main() -> None:
     only = [word for word in arguments.only.split(",") if word]
     if only:
         rules = RuleSet([rule for rule in rules if any(word in rule.name for word in only)])
-    text = arguments.output.read_text() if arguments.output and arguments.output.exists() else ""
-    lines: list[dict[str, Any]] = [json.loads(line) for line in text.splitlines()]
+    lines = read(arguments.output)
     done, seen, end = (
         {(line["source"], line["rule"]) for line in lines},
         dict[str, set[Any]](),
@@ -107,9 +102,7 @@ def main() -> None:
             except Exception as error:  # onnxruntime's own errors: a kernel that fails is a row, too
                 line |= {"failed": f"{type(error).__name__}: {error}"[:200]}
             lines.append(line)
-            if arguments.output:
-                with arguments.output.open("a") as file:
-                    file.write(json.dumps(line) + "\n")
+            append(arguments.output, line)
     print("| rule | sites | µs before | ratio | worst | best |\n| --- | --- | --- | --- | --- | --- |")
     for mean, name, count, worst, best, us in rows(lines):
         print(f"| {name} | {count} | {us:.0f} | {mean:.2f} | {worst:.2f} | {best:.2f} |")

@@ -24,6 +24,7 @@ import torch
 from matplotlib.figure import Figure
 from rich.console import Console
 from rich.table import Table
+from support.lines import read
 from support.published import fitted_as_published, published_run
 
 from taso_agents.cli import of_kind
@@ -168,7 +169,7 @@ def main() -> None:
     temperatures = options.temperatures or (PUBLISHED_TEMPERATURES if options.published else TEMPERATURES)
     kind = "published" if options.published else options.world_model
     path = options.out / "runs.jsonl"
-    rows = [json.loads(line) for line in path.read_text("utf-8").splitlines()] if path.exists() else []
+    rows = read(path)
     console = Console()
     fit_seed = fitted_as_published if options.published else fitted
     models = lru_cache(maxsize=1)(partial(fit_seed, options))

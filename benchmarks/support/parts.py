@@ -38,6 +38,11 @@ def _known(graph: Graph, value: int) -> bool:
     return value in graph.leaves or producer_of(value) in graph.nodes
 
 
+def weight_bytes(graph: Graph) -> int:
+    """Return how much memory the constants of a graph take."""
+    return sum(leaf.type.size_bytes for leaf in graph.leaves.values() if leaf.weight)
+
+
 def kernels(graph: Graph, layouts: Layouts) -> Iterator[tuple[int, ...]]:
     """Yield the groups of operators that onnxruntime makes one kernel of, or few (`taso_gym.cost.fusion`)."""
     view = View(Blocks(graph, layouts))
