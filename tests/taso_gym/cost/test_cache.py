@@ -29,12 +29,14 @@ def writer(path: Path, name: str, count: int) -> subprocess.Popen[str]:
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
 
 
-def test_what_was_written_first_stays(tmp_path: Path) -> None:
+def test_what_was_written_first_stays_unless_it_is_replaced(tmp_path: Path) -> None:
     cache = Cache(tmp_path / "cache.sqlite")
     assert cache.get("a") is None
     assert cache.put("a", "1") == "1"
     assert cache.put("a", "2") == "1"
     assert Cache(cache.path).get("a") == "1"
+    cache.replace("a", "3")
+    assert Cache(cache.path).get("a") == "3" == cache.put("a", "1")
 
 
 def test_all_that_begins_alike_is_found(tmp_path: Path) -> None:

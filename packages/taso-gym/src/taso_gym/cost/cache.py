@@ -33,7 +33,7 @@ def default_path() -> Path:
 
 
 class Cache:
-    """Text by key; what was written first stays."""
+    """Text by key; what was written first stays, unless it is replaced."""
 
     def __init__(self, path: str | Path | None = None) -> None:
         """Name the file; it is opened at the first use, and by each process for itself.
@@ -75,6 +75,14 @@ class Cache:
             return db.execute("SELECT value FROM measurements WHERE key = ?", (key,)).fetchone()[0]
 
         return self._run(write)
+
+    def replace(self, key: str, value: str) -> None:
+        """Write a text, whatever the key had.
+
+        Raises:
+            CostError: the cache can't be written, or is of another version.
+        """
+        self._run(lambda db: db.execute("INSERT OR REPLACE INTO measurements VALUES (?, ?)", (key, value)))
 
     def close(self) -> None:
         """Close the file."""

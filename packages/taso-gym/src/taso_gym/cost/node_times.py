@@ -2,9 +2,8 @@
 
 One node after the other, each at another moment, is what a search can afford; such times scatter by 4 to 30 % on a
 shared machine, whose slow phases last from tens of milliseconds to seconds. In turns, a little of each and that several
-times, most are also measured in a fast phase, and their second least time counts: it scatters less than the median
-(`benchmarks/scatter.py`), and unlike the least it doesn't prefer short kernels, which more often than long ones have a
-moment when nothing else disturbs them (`benchmarks/estimators.py`).
+times, most are also measured in a fast phase, and what they take then counts (`taso_gym.cost.turns`). Some hours have
+no fast phase: times that scatter are taken again, some other time, and added to.
 """
 
 from __future__ import annotations
@@ -24,13 +23,13 @@ from taso_gym.cost.eviction import LARGE
 from taso_gym.cost.executed import Executed
 from taso_gym.cost.looks import Looks
 from taso_gym.cost.sessions import Runtime
+from taso_gym.cost.turns import TURNS, Taken, between, quiet, uncertainty
 from taso_gym.errors import CostError, KernelError, OutOfMemoryError
 
 METHOD = 10
 """How costs are measured; what an earlier version of the package put into a cache isn't taken for the same."""
 COLD = "out of cache "
 """Begins the key of a node that is measured with its memory out of the cache, as well as in it."""
-TURNS = 7
 CAUTION = 0.9
 """Part of the nodes that cost no more in turns than cautious times say."""
 OPERAND = re.compile(r"(const )?[a-z]\w*\[([0-9, ]*)\]")
@@ -63,24 +62,19 @@ class NodeTimes:
 
         Args:
             key: of the node. Where it begins with `COLD` the weights that it reads are out of the cache.
-            outside: so much of all else that it reads and writes, too, if that is large (`eviction.LARGE`); 0 to 1.
+            outside: so much of all else that it reads and writes, too, if that is large (`eviction.LARGE`), from 0 to
+                1; if it is small twice as much, but for a half.
         """
         return _mixed(key, outside, self._times)
 
     def interval(self, key: str, outside: float) -> tuple[int, int] | None:
-        """Return two times in picoseconds that `of` is between with 85 % confidence; None unless it has had its turns.
-
-        The least of `TURNS` times and the fifth: of seven, the first quartile is within these so often, however times
-        are distributed.
-        """
+        """Return two times in picoseconds that `of` is between with 85 % confidence; None unless it had its turns."""
         ends: list[dict[str, int]] = [{}, {}]
         for part in _parts_of([key]):
-            settled = self.recall(_settled(part))
-            if settled is None:
+            if (taken := self._taken(part)) is None:
                 return None
-            whole, copies = zip(*settled["turns"], strict=True)
-            for end, place in zip(ends, (0, 4 * len(whole) // TURNS), strict=True):
-                end[part] = max(sorted(whole)[place] - _quarter(copies), 0)
+            for end, time_ps in zip(ends, between(taken), strict=True):
+                end[part] = time_ps
         low, high = (_mixed(key, outside, end) for end in ends)
         return low, high
 
@@ -102,21 +96,22 @@ class NodeTimes:
         for part in _parts_of([key]) - self._times.keys():
             known = self._known(part)
             if known is None:
-                found = self.remember(_look(part), {"ps": _quiet([self._measure(Turn(part, node))])})
+                found = self.remember(_look(part), {"ps": quiet([self._measure(Turn(part, node))])})
                 known = self._expected(part, found)
             self._times[part] = known
         return key
 
-    def unsettled(self, keys: Iterable[str]) -> set[str]:
-        """Return which of these, in the cache or out of it, haven't been measured in turns."""
-        return {key for key in _parts_of(keys) if self.recall(_settled(key)) is None}
+    def unsettled(self, keys: Iterable[str]) -> dict[str, float]:
+        """Return which of these, in the cache or out of it, are worth turns, and by what part they may be off."""
+        found = {key: uncertainty(self._taken(key)) for key in _parts_of(keys)}
+        return {key: part for key, part in found.items() if part}
 
     def in_turns(
         self, turns: Sequence[Turn], seconds: float, progress: Callable[[int, int], None] | None = None
     ) -> Self:
-        """Return the same times, but the second least of `TURNS` times for these; the cache has them, too.
+        """Return the same times, but for these what `TURNS` more times and those of earlier turns say.
 
-        Others become what is expected of them in turns by then (`Looks`).
+        The cache has them from then on. Others become what is expected of them in turns by then (`Looks`).
 
         Args:
             turns: the most important first: those that there isn't time for stay as they are.
@@ -138,7 +133,8 @@ class NodeTimes:
             turns = [turn for turn in turns if turn.key in found]
         for key, times in found.items():
             if len(times) > TURNS // 2:
-                self.remember(_settled(key), {"ps": _quiet(times), "turns": times})
+                taken = [*(self._taken(key) or ()), *times]
+                self._cache.replace(self._key(_settled(key)), json.dumps({"ps": quiet(taken), "turns": taken}))
         return self._anew(self._quantile)
 
     def cautious(self) -> Self:
@@ -200,6 +196,11 @@ class NodeTimes:
             other._times[key] = time_ps if known is None else known
         return other
 
+    def _taken(self, key: str) -> Taken | None:
+        """Return the times of a node in its turns, if it had any."""
+        settled = self.recall(_settled(key))
+        return None if settled is None else [(whole, copied) for whole, copied in settled["turns"]]
+
     def _known(self, key: str) -> int | None:
         if settled := self.recall(_settled(key)):
             return settled["ps"]
@@ -243,18 +244,8 @@ def _mixed(key: str, outside: float, times: Mapping[str, int]) -> int:
     if not key.startswith(COLD):
         return inside
     weights, largest = operands_of(key)
-    share = weights + (outside * (1 - weights) if largest >= LARGE else 0.0)
+    share = weights + (1 - weights) * (outside if largest >= LARGE else max(2 * outside - 1, 0.0))
     return inside + round(share * (times[key] - inside))
-
-
-def _quiet(times: Iterable[tuple[int, int]]) -> int:
-    """Return what is left of the time when little else disturbed it without the copy when little disturbed that."""
-    whole, copies = map(_quarter, zip(*times, strict=True))
-    return max(whole - copies, 0)
-
-
-def _quarter(values: Sequence[int]) -> int:
-    return sorted(values)[len(values) // 4]
 
 
 def _look(key: str) -> str:

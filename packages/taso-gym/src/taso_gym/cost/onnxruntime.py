@@ -21,16 +21,16 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-from google.protobuf.message import EncodeError
+from numpy.typing import NDArray
 
 from taso_gym.cost.eviction import cache_bytes
 from taso_gym.cost.executed import Executed, block_channels, executed_in, executed_nodes
+from taso_gym.cost.in_place import USUAL, kernel_times, share_outside
 from taso_gym.cost.layout import Layouts
 from taso_gym.cost.node_times import COLD, NodeTimes, Turn
-from taso_gym.cost.opaque_model import opaque_model
+from taso_gym.cost.opaque_model import time_alone
 from taso_gym.cost.region import Region
 from taso_gym.cost.regional import RegionalCost, describe
-from taso_gym.cost.runtime import failure
 from taso_gym.cost.sessions import Runtime
 from taso_gym.cost.small_model import OPSET, SmallModel, draw
 from taso_gym.cost.work import Work
@@ -41,12 +41,6 @@ from taso_gym.tensor import TensorType
 
 KEPT = 1 / 8
 """Part of the cache that keeps what a model needs from one run to the next, whatever else the host does."""
-OUTSIDE = 0.5
-"""Share of large values that operators read and write, besides weights, that is out of the cache where the weights are.
-
-Chosen by the errors of calibration of MobileNetV2, SqueezeNet1.1, MobileOne, ShuffleNet, HRNet, ResNet18, GoogLeNet and
-Inception-v2, which need from a quarter of the cache to twice of it.
-"""
 
 
 class OnnxRuntimeCost(RegionalCost):
@@ -63,7 +57,7 @@ class OnnxRuntimeCost(RegionalCost):
         cache: str | Path | None = None,
         progress: Callable[[str], None] | None = None,
         start: Graph | None = None,
-        outside: float = OUTSIDE,
+        outside: float | None = None,
     ) -> None:
         """Make the model of a provider on this machine.
 
@@ -75,7 +69,8 @@ class OnnxRuntimeCost(RegionalCost):
             progress: called with a description of each region before it is measured.
             start: graph that a search begins with: kernels are those of its opset, and where it needs more memory than
                 the cache of the CPU keeps, operators are measured with what they read in the cache and out of it.
-            outside: share of large values out of the cache, from 0 to 1; weights are, and small values aren't.
+            outside: share of the values that operators read and write, besides weights, that is out of the cache where
+                the weights are, from 0 to 1 (`NodeTimes.of`); None for what the start says (`taso_gym.cost.in_place`).
 
         Raises:
             MissingPackageError: onnxruntime isn't installed.
@@ -89,7 +84,7 @@ class OnnxRuntimeCost(RegionalCost):
         self._opset = start.info.opsets.get("", OPSET) if start else OPSET
         cache_size = cache_bytes() if self._provider == "cpu" else 0
         self._cold = start is not None and 0 < KEPT * cache_size < self.peak_bytes(start)
-        self.outside = outside
+        self._outside = outside
 
     @property
     def key(self) -> str:
@@ -101,11 +96,39 @@ class OnnxRuntimeCost(RegionalCost):
         """Whether costs depend on `outside`: the model it was made for needs more memory than the cache keeps."""
         return self._cold
 
+    @property
+    def outside(self) -> float:
+        """Share of values out of the cache, measured where none was given."""
+        if self._outside is None:
+            self._outside = self._share_in_place() if self._cold and self._start else USUAL
+        return self._outside
+
     def with_outside(self, outside: float) -> Self:
         """Return the same model but for `outside`; measurements are shared."""
         other = copy(self)
-        other.outside = outside
+        other._outside = outside
         return other
+
+    def _share_in_place(self) -> float:
+        """Return the share that the start says, to a twentieth; the usual one where it can't be run."""
+        start = self._start
+        assert start
+        name = f"in place {start.hash:016x} of opset {self._opset}[{self._dims.key}]"
+        found = self._node_times.found(name, partial(self._run, start))
+        if "failed" in found:
+            return USUAL
+        executed = Counter(key for region in self.regions(start) for key in self.executed_in(region) or ())
+        inside, outside = (partial(self._node_times.of, outside=share) for share in (0.0, 1.0))
+        return round(20 * share_outside(executed, inside, outside, found["kernels"])) / 20
+
+    def _run(self, graph: Graph) -> dict[str, Any]:
+        if self._progress:
+            self._progress("the file as it is")
+        return {"kernels": kernel_times(graph, self._feeds(graph), self._runtime)}
+
+    def __getstate__(self) -> dict[str, object]:
+        """Find out what the start says before it is left behind."""
+        return {**super().__getstate__(), "_outside": self.outside}
 
     @property
     def runtime(self) -> Runtime:
@@ -130,13 +153,7 @@ class OnnxRuntimeCost(RegionalCost):
     def _measure_opaque(self, sig: Signature) -> dict[str, Any]:
         if self._progress:
             self._progress(str(sig))
-        try:
-            model, feeds = opaque_model(sig, self._dims)
-            serialised = model.SerializeToString()
-        except (ValueError, TypeError, EncodeError) as error:  # NumPy and protobuf refuse odd types, and over 2 GB
-            raise failure(f"a model of {sig}", error) from error
-        placed = {name: self._runtime.place(value) for name, value in feeds.items()}
-        return {"ps": self._runtime.time(serialised, placed)}
+        return {"ps": time_alone(sig, self._dims, self._runtime)}
 
     def time_of(self, keys: Iterable[str]) -> int:
         """Return the sum of the times, in picoseconds, of executed nodes that `executed_in` returned."""
@@ -181,20 +198,24 @@ class OnnxRuntimeCost(RegionalCost):
         Raises:
             CostError: onnxruntime doesn't take or run the graph.
         """
+        return executed_nodes(to_model(graph).SerializeToString(), self._feeds(graph), self._runtime)
+
+    def _feeds(self, graph: Graph) -> dict[str, NDArray[Any]]:
         types = {graph.leaves[v].name: self._dims.bind([graph.type_of(v)])[0] for v in graph.info.inputs}
         rng = np.random.default_rng(0)
-        feeds = {name: draw(t, rng) for name, t in types.items() if isinstance(t, TensorType)}
-        return executed_nodes(to_model(graph).SerializeToString(), feeds, self._runtime)
+        return {name: draw(t, rng) for name, t in types.items() if isinstance(t, TensorType)}
 
     def in_turns(
         self, graphs: Iterable[Graph], seconds: float = math.inf, progress: Callable[[int, int], None] | None = None
     ) -> Self:
         """Return the same model, but what graphs execute is measured again, in turns (`taso_gym.cost.node_times`).
 
+        What was measured in turns before is measured again only if these times scatter.
+
         Args:
             graphs: one at least.
-            seconds: no measurement begins after so many, half of them to prepare what is measured: the nodes that take
-                little of the graphs' time may stay as they are.
+            seconds: no measurement begins after so many, half of them to prepare what is measured: nodes whose time
+                matters little, or is known well, may stay as they are.
             progress: called with (measurements done, measurements in all).
 
         Raises:
@@ -215,17 +236,20 @@ class OnnxRuntimeCost(RegionalCost):
         for region, count in regions.items():
             for key in keys[region]:
                 shares[key.removeprefix(COLD)] += count * self.time_of([key])
-        largest = {region: max((shares[key.removeprefix(COLD)] for key in keys[region]), default=0) for region in keys}
+        unsettled = {region: self._node_times.unsettled(keys[region]) for region in keys}
+        doubts = {
+            key: part * shares[key.removeprefix(COLD)] for found in unsettled.values() for key, part in found.items()
+        }
         turns: dict[str, Turn] = {}
-        for region in sorted(keys, key=largest.__getitem__, reverse=True):
-            missing = self._node_times.unsettled(keys[region]) - turns.keys()
+        for region in sorted(keys, key=lambda region: -max(map(doubts.__getitem__, unsettled[region]), default=0)):
+            missing = unsettled[region].keys() - turns.keys()
             if missing and time.monotonic() < began + seconds / 2:
                 nodes = {node.key: node for node in self.executed_alone(region)}
                 named = ((key, nodes.get(key.removeprefix(COLD))) for key in missing)
                 turns |= {key: Turn(key, node) for key, node in named if node}  # a cache may have other names for some
-        by_share = sorted(turns.values(), key=lambda turn: -shares[turn.node.key])
+        doubtful = sorted(turns.values(), key=lambda turn: -doubts[turn.key])
         other = copy(self)
-        other._node_times = self._node_times.in_turns(by_share, began + seconds - time.monotonic(), progress)
+        other._node_times = self._node_times.in_turns(doubtful, began + seconds - time.monotonic(), progress)
         return other
 
     def cautious(self) -> Self:

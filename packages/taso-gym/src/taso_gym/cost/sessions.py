@@ -79,7 +79,14 @@ class Runtime:
         except CostError as error:
             raise CostError(f"expected the provider {PROVIDERS[self.provider]} to work, found {error}") from error
 
-    def open(self, model: bytes | str, optimise: bool, dump: Path | None = None, spin: bool = True) -> Any:
+    def open(
+        self,
+        model: bytes | str,
+        optimise: bool,
+        dump: Path | None = None,
+        spin: bool = True,
+        profile: Path | None = None,
+    ) -> Any:
         """Return a session on the provider and no other.
 
         Args:
@@ -87,6 +94,7 @@ class Runtime:
             optimise: with all of onnxruntime's optimisations, or none.
             dump: where to write the optimised model.
             spin: let threads go on for some 40 ms when they have nothing to do, as is the default; they need a core.
+            profile: beginning of the name of a file for the times of kernels.
 
         Raises:
             KernelError: onnxruntime refuses the model.
@@ -102,6 +110,8 @@ class Runtime:
         options.add_session_config_entry("session.intra_op.allow_spinning", str(int(spin)))
         if dump:
             options.optimized_model_filepath = str(dump)
+        if profile:
+            options.enable_profiling, options.profile_file_prefix = True, str(profile)
         try:
             session = ort.InferenceSession(model, options, providers=[PROVIDERS[self.provider]])
         except Exception as error:  # onnxruntime's exceptions have no common base

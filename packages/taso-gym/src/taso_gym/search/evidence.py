@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from math import log
 
+import numpy as np
+
 from taso_gym.cost import bind_dims
 from taso_gym.cost.measure import measure
 from taso_gym.cost.measurement import Measurement
@@ -12,6 +14,8 @@ from taso_gym.graph import Graph
 
 START = "start"
 SHARES = [i / 20 for i in range(21)]
+LINEAR = (0.0, 0.5, 1.0)
+"""Shares that costs are linear between."""
 
 
 class Evidence:
@@ -49,11 +53,11 @@ class Evidence:
 
     def share_outside(self, model: OnnxRuntimeCost) -> float | None:
         """Return the share of the cache by which a model's costs come nearest to the times; None for two or fewer."""
-        inside, outside = (model.with_outside(share) for share in (0.0, 1.0))
-        ends = {n: (inside.graph(g).time_ps, outside.graph(g).time_ps) for n, g in self._graphs.items()}
+        models = [model.with_outside(share) for share in LINEAR]
+        times = {name: [costs.graph(graph).time_ps for costs in models] for name, graph in self._graphs.items()}
 
         def error(share: float) -> float:
-            at = {name: log(a + share * (b - a)) for name, (a, b) in ends.items()}
+            at = {name: log(np.interp(share, LINEAR, found)) for name, found in times.items()}
             return sum((at[n] - at[START] - log(self._times[n])) ** 2 for n in at)
 
-        return min(SHARES, key=error) if len(ends) > 2 else None
+        return min(SHARES, key=error) if len(times) > 2 else None

@@ -85,12 +85,14 @@ class Finalist:
             gains[rewrite.rule] += rewrite.gain_ps
         return gains
 
-    def costed_by(self, model: OnnxRuntimeCost) -> Finalist:
-        """Return the same with other costs."""
-        start = state = RewriteState(self.start.graph, self.start.rules, model)
+    def costed_by(self, model: OnnxRuntimeCost, rules: RuleSet | None = None) -> Finalist:
+        """Return the same with other costs, and with these rules, which have those of the way; None for the same."""
+        start = state = RewriteState(self.start.graph, rules or self.start.rules, model)
+        path: list[Match] = []
         for match in self.found.path:
-            state = state.apply(match)
-        return Finalist(self.name, start, replace(self.found, state=state))
+            path.append(match._replace(rule=start.rules.index(self.start.rules[match.rule].name)))
+            state = state.apply(path[-1])
+        return Finalist(self.name, start, replace(self.found, state=state, path=tuple(path)))
 
     def without(self, rules: Collection[str]) -> Finalist:
         """Return what is left of it without some rules: every rewrite on the way that needs none of theirs."""

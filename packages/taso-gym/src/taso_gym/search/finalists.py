@@ -7,11 +7,13 @@ without single rules. The fastest stays:
 
 1. with what the start and the best execute measured again, in turns, again and again: of many kernels that a search
    can choose from it chooses those that looked cheap by chance; at last by costs that take all that wasn't measured in
-   turns for dearer than most of it turns out to be, so that what is known to pay remains;
+   turns for dearer than most of it turns out to be, so that what is known to pay remains; and once without any rule
+   that rounds differently, which have so many forms of an operator that others are missed;
 2. without one of the rules that were used, the one with the least gain first: a rule that pays can be in the way of
    others that pay more. Whether they do is said by costs; nothing is measured yet;
 3. what is left of the best without each of the rules that gain the most, without all that round differently, and
-   without all that it turned out to be faster without, again and again; and what only costs preferred the best to;
+   without all that it turned out to be faster without, again and again; what was searched for without rules that round
+   differently, and what only costs preferred the best to;
 4. found by costs with the share of the cache that explains the times measured so far best;
 5. by costs with everything in the cache, and with nothing large in it;
 6. searched for again without one rule of the best so far, the largest predicted gain first.
@@ -22,6 +24,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from taso_gym.errors import CostError
@@ -82,6 +85,7 @@ class Contest:
         self._first, self._model = first, first.model
         self._shares = [first.model.outside]
         self._beaten: list[Finalist] = []
+        self._alike: Finalist | None = None
         self._search, self._seed, self._options = search, seed, dict(options or {})
         self._say: Callable[[str], None] = progress or _silent
         self._bouts = Bouts(first, self._say)
@@ -125,15 +129,37 @@ class Contest:
         """Search again by costs that are measured in turns where it matters, and keep what costs the least by these."""
         rivals, until = [self.best], time.monotonic() + SETTLED * self._seconds
         self._judge_in_turns(rivals, MEASURED[0])
+        self._search_alike(rivals)
         for number, part in enumerate(MEASURED[1:], 1):
             if self._over() or time.monotonic() > until:
                 break
-            found = self._again(f"measured in turns, search {number}", self.best.start)
+            found = self._again(f"measured in turns, search {number}", self._start())
             if any(found.found.state.hash == rival.found.state.hash for rival in rivals):
                 break
             rivals.append(found)
             self._judge_in_turns(rivals, part)
         self._be_cautious(rivals)
+
+    def _search_alike(self, rivals: list[Finalist]) -> None:
+        """Search without the rules that round differently, if there are some, and from there on with all.
+
+        What is found without them is measured in any case.
+        """
+        rules = self._first.start.rules
+        if self._over() or not (different := [rule.name for rule in rules if rule.numerics == "fast"]):
+            return
+        start = RewriteState(self._first.start.graph, remaining(rules, different), self._model)
+        self._alike = alike = self._again("without what rounds differently", start)
+        if not alike.found.path:
+            return
+        rivals.append(alike)
+        self._judge_in_turns(rivals, MEASURED[-1])
+        if self._over():
+            return
+        known = alike.costed_by(self._model, rules)
+        on = self._again("with what rounds differently after all else", known.found.state)
+        rivals.append(replace(on, start=known.start, found=replace(on.found, path=(*known.found.path, *on.found.path))))
+        self._judge_in_turns(rivals, MEASURED[-1])
 
     def _be_cautious(self, rivals: list[Finalist]) -> None:
         """Search by costs that prefer what was measured in turns, and keep what costs the least by these."""
@@ -141,10 +167,14 @@ class Contest:
         self._judge(rivals)
         if self._over():
             return
-        found = self._again("cautious", self.best.start)
+        found = self._again("cautious", self._start())
         if all(found.found.state.hash != rival.found.state.hash for rival in rivals):
             rivals.append(found)
             self._judge_in_turns(rivals, MEASURED[-1])
+
+    def _start(self) -> RewriteState:
+        """Return where all began, by the costs as they are now."""
+        return RewriteState(self._first.start.graph, self._first.start.rules, self._model)
 
     def _judge_in_turns(self, rivals: list[Finalist], part: float) -> None:
         """Measure what the start and the last of some finalists execute in turns; the cheapest of them is the best."""
@@ -173,7 +203,7 @@ class Contest:
 
     def _take_apart(self) -> None:
         """Measure what is left of the best without some of its rules, until that is never faster."""
-        tried, beaten = set[frozenset[str]](), self._beaten[:BEATEN]
+        tried, beaten = set[frozenset[str]](), [*filter(None, [self._alike]), *self._beaten[:BEATEN]]
         while not self._over():
             best, room = self.best, self._bouts.room(self._ends - time.monotonic())
             parts = [names for names in self._suspects() if names not in tried][: max(room - len(beaten), 0)]

@@ -1,0 +1,124 @@
+"""How much of what kernels read and write is out of the cache where they run: within their model.
+
+A kernel that is measured alone has its operands in the cache, or out of it. Within a model that depends on what ran
+since they were made: a sum of what two large products have made finds neither in the cache, a Relu behind a
+convolution finds all of it. By onnxruntime's profile of a transformer its sums, products' parts that are cut and put
+together and the like take as long as out of the cache; of a DenseNet, whose weights are a tenth, hardly longer than in
+it (`benchmarks/in_place.py`). So the file itself is run, and its kernels without weights say which share it is.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from numpy.typing import NDArray
+
+from taso_gym import onnx_io
+from taso_gym.cost.node_times import COLD, OPERAND, operands_of
+from taso_gym.cost.runtime import one_line
+from taso_gym.cost.sessions import Runtime
+from taso_gym.errors import CostError
+from taso_gym.graph import Graph
+
+WARM, RUNS, SECONDS = 2, 20, 4.0
+"""Runs that don't count, runs that do at most, and the time after which no further one begins, but for the first three
+that count."""
+LEAST = 3
+AROUND_US = 1.0
+"""Microseconds of a kernel in onnxruntime's profile that are the executor's."""
+NAME = "_kernel_time"
+"""What the profile adds to the name of a node."""
+USUAL, PRIOR = 0.5, 0.005
+"""Share that is expected, and how much it counts: as much as kernels would in which such a part of all time differs."""
+LIGHT, DIFFERS = 0.05, 0.1
+"""Part of what a kernel reads that constants may be for it to count, and part by which its time has to be longer."""
+
+
+def kernel_times(graph: Graph, feeds: Mapping[str, NDArray[Any]], runtime: Runtime) -> dict[str, tuple[int, float]]:
+    """Return (how many, picoseconds of all of them in a run) for each `kind` of kernels that is executed for a graph.
+
+    A kernel's time is the first quartile of its times in some runs.
+
+    Raises:
+        CostError: onnxruntime doesn't take or run the graph, or there is no room for temporary files.
+    """
+    try:
+        with tempfile.TemporaryDirectory(prefix="taso-gym-") as folder:
+            onnx_io.save(graph, Path(folder) / "model.onnx")
+            return _profiled(Path(folder), feeds, runtime)
+    except OSError as error:
+        raise CostError(f"expected room for a model in {tempfile.gettempdir()}, found {one_line(error)}") from error
+
+
+def _profiled(folder: Path, feeds: Mapping[str, NDArray[Any]], runtime: Runtime) -> dict[str, tuple[int, float]]:
+    session = runtime.open(str(folder / "model.onnx"), optimise=True, profile=folder / "profile")
+    run = runtime.bind(session, {name: runtime.place(value) for name, value in feeds.items()})
+    began, runs = time.monotonic(), 0
+    while runs < WARM + LEAST or (runs < WARM + RUNS and time.monotonic() < began + SECONDS):
+        run()
+        runs += 1
+    return _by_kind(json.loads(Path(session.end_profiling()).read_text(encoding="utf-8")), runs)
+
+
+def _by_kind(events: list[dict[str, Any]], runs: int) -> dict[str, tuple[int, float]]:
+    times: defaultdict[tuple[str, str], list[float]] = defaultdict(list)
+    for event in events:
+        if event.get("cat") == "Node" and event["name"].endswith(NAME):
+            arguments = event["args"]
+            shapes = [shape for typed in arguments["input_type_shape"] for shape in typed.values()]
+            times[kind(arguments["op_name"], shapes), arguments["node_index"]].append(event["dur"])
+    found: dict[str, tuple[int, float]] = {}
+    for (name, _), taken in times.items():
+        if len(taken) == runs:
+            count, before = found.get(name, (0, 0.0))
+            one_us = sorted(taken[WARM:])[(runs - WARM) // 4]
+            found[name] = count + 1, before + max(one_us - AROUND_US, 0.0) * 1e6
+    return found
+
+
+def share_outside(
+    executed: Mapping[str, int],
+    inside: Callable[[str], int],
+    outside: Callable[[str], int],
+    in_place: Mapping[str, tuple[int, float]],
+) -> float:
+    """Return which share of the way from the cache to memory the kernels of a model are, from 0 to 1.
+
+    By the kernels without weights that take longer out of the cache, as far as they have a part in the time.
+
+    Args:
+        executed: keys of the kernels that the model is predicted to execute, and how often.
+        inside: returns the picoseconds of one in the cache.
+        outside: the same out of it.
+        in_place: what `kernel_times` found of the model.
+    """
+    groups: defaultdict[str, list[int]] = defaultdict(lambda: [0, 0, 0])
+    for key, count in executed.items():
+        if operands_of(key)[0] <= LIGHT:
+            group, ends = groups[_kind_of(key)], (1, inside(key), outside(key))
+            group[:] = [known + count * value for known, value in zip(group, ends, strict=True)]
+    width = PRIOR * sum(count * inside(key) for key, count in executed.items())
+    above = USUAL * width
+    for name, (count, least, most) in groups.items():
+        found, time_ps = in_place.get(name, (0, 0.0))
+        if found == count and most - least > DIFFERS * least:
+            width += most - least
+            above += time_ps - least
+    return min(max(above / width, 0.0), 1.0) if width else USUAL
+
+
+def _kind_of(key: str) -> str:
+    operator = key.removeprefix(COLD).partition("[")[0].rpartition(".")[2].partition("-")[0]
+    shapes = [shape for _, shape in OPERAND.findall(key[key.rfind("](") + 1 :])]
+    return kind(operator, [[int(size) for size in shape.split(",") if size] for shape in shapes])
+
+
+def kind(operator: str, shapes: list[list[int]]) -> str:
+    """Return a name for kernels of an operator, without its domain, whose inputs have these shapes."""
+    return f"{operator} {shapes}"

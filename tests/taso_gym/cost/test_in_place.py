@@ -1,0 +1,146 @@
+"""What the kernels of a model take within it, and what that says of the cache."""
+
+from __future__ import annotations
+
+import pickle
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cost_graphs import mlp
+
+from taso_gym.builder import GraphBuilder
+from taso_gym.cost import in_place
+from taso_gym.cost.in_place import USUAL, kernel_times, share_outside
+from taso_gym.cost.onnxruntime import OnnxRuntimeCost
+from taso_gym.cost.sessions import Runtime
+from taso_gym.errors import CostError, KernelError
+from taso_gym.graph import Graph
+from taso_gym.tensor import TensorType, symbol
+
+pytest.importorskip("onnxruntime")
+
+SUM, PRODUCT = "Add-14[](float[4, 8], float[8])", "com.microsoft.FusedMatMul[alpha=2.0](float[4, 8], const float[8, 8])"
+"""A kernel without weights, and one that reads more of them than of anything else."""
+LONG = "Relu-14[](float[64, 64])"
+
+
+def softmaxes(rows: object = 64) -> Graph:
+    """Three operators of two kinds without weights."""
+    b = GraphBuilder({"": 20})
+    value = b.input("x", TensorType("float", (rows, 32)))
+    for op in ("Softmax", "Exp", "Softmax"):
+        value = b.add(op, value)
+    b.output("y", value)
+    return b.build()
+
+
+def share(in_situ: dict[str, tuple[int, float]], **executed: int) -> float:
+    """Return the share of kernels that take 100 ps in the cache and 200 out of it."""
+    keys = {{"sum": SUM, "product": PRODUCT, "long": LONG}[name]: count for name, count in executed.items()}
+    return share_outside(keys, lambda _: 100, lambda _: 200, in_situ)
+
+
+def test_kernels_are_timed_within_the_model() -> None:
+    model = OnnxRuntimeCost()
+    graph = softmaxes()
+    found = kernel_times(graph, model._feeds(graph), model.runtime)
+    assert {name: count for name, (count, _) in found.items()} == {"Softmax [[64, 32]]": 2, "Exp [[64, 32]]": 1}
+    assert all(0 <= time_ps < 1e9 for _, time_ps in found.values())
+
+
+def test_the_first_runs_do_not_count_and_of_the_others_the_quartile(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(in_place, "WARM", 1)
+
+    def event(node: str, dur: int, cat: str = "Node") -> dict[str, Any]:
+        said = {"op_name": "Add", "node_index": node, "input_type_shape": [{"float": [4, 8]}, {"float": [8]}]}
+        return {"cat": cat, "name": f"n{node}_kernel_time", "dur": dur, "args": said}
+
+    events = [event("1", dur) for dur in (99, 9, 3, 5, 7)] + [event("2", 11) for _ in range(5)]
+    events += [event("3", 50), event("4", 50, cat="Session")]  # a branch that wasn't taken each time; no kernel
+    assert in_place._by_kind(events, 5) == {"Add [[4, 8], [8]]": (2, (5 - 1 + 11 - 1) * 1e6)}
+
+
+@pytest.mark.parametrize(
+    ("time_ps", "expected"), [(100.0, 0.0), (125.0, 0.25), (200.0, 1.0), (90.0, 0.0), (250.0, 1.0)]
+)
+def test_the_share_is_where_kernels_are_between_both(
+    time_ps: float, expected: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(in_place, "PRIOR", 0.0)
+    assert share({"Add [[4, 8], [8]]": (1, time_ps)}, sum=1) == pytest.approx(expected)
+    mixed = {"Add [[4, 8], [8]]": (3, 3 * time_ps), "FusedMatMul [[4, 8], [8, 8]]": (1, 900.0)}
+    assert share(mixed, sum=3, product=1) == pytest.approx(expected)  # weights are out of the cache anyway
+
+
+def test_kernels_that_are_predicted_otherwise_say_nothing() -> None:
+    assert share({"Add [[4, 8], [8]]": (2, 400.0)}, sum=1) == USUAL
+    assert share({}, sum=1, long=1) == USUAL
+    assert share({"Add [[4, 8], [8]]": (1, 200.0), "Relu [[64, 64]]": (5, 9.0)}, sum=1, long=1) > USUAL
+
+
+def test_what_has_no_part_in_the_time_says_little() -> None:
+    found = {"Add [[4, 8], [8]]": (1, 200.0)}
+    assert USUAL < share(found, sum=1, product=1000) < share(found, sum=1, product=10) < 1.0
+
+
+def test_a_model_knows_the_share_of_its_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("taso_gym.cost.onnxruntime.cache_bytes", lambda: 1)
+    asked = list[Counter[str]]()
+
+    def known(executed: Counter[str], *_: object) -> float:
+        asked.append(executed)
+        return 0.8123
+
+    monkeypatch.setattr("taso_gym.cost.onnxruntime.share_outside", known)
+    graph, said = mlp(), list[str]()
+    model = OnnxRuntimeCost(cache=tmp_path / "c", start=graph, progress=said.append)
+    assert model.outside == model.outside == 0.8 and "the file as it is" in said
+    assert len(asked) == 1 and asked[0].total() > 0
+    assert pickle.loads(pickle.dumps(model)).outside == model.in_turns([graph], 0.0).outside == 0.8  # noqa: S301
+    assert model.with_outside(0.3).outside == 0.3 and model.outside == 0.8
+    said.clear()
+    assert OnnxRuntimeCost(cache=tmp_path / "c", start=graph, progress=said.append).outside == 0.8 and not said
+
+
+def test_a_copy_of_a_model_that_was_not_asked_yet_knows_it_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("taso_gym.cost.onnxruntime.cache_bytes", lambda: 1)
+    monkeypatch.setattr("taso_gym.cost.onnxruntime.share_outside", lambda *_: 0.25)
+    assert pickle.loads(pickle.dumps(OnnxRuntimeCost(cache=tmp_path / "c", start=mlp()))).outside == 0.25  # noqa: S301
+
+
+def test_the_share_is_of_the_sizes_that_are_costed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("taso_gym.cost.onnxruntime.cache_bytes", lambda: 1)
+    shapes = list[str]()
+
+    def known(*given: Any) -> float:
+        shapes.extend(given[-1])
+        return USUAL
+
+    monkeypatch.setattr("taso_gym.cost.onnxruntime.share_outside", known)
+    graph = softmaxes(symbol("batch"))
+    for batch in (2, 3):
+        assert OnnxRuntimeCost(dims={"batch": batch}, cache=tmp_path / "c", start=graph).outside == USUAL
+    assert {"Exp [[2, 32]]", "Exp [[3, 32]]"} <= set(shapes)
+
+
+def test_a_start_that_does_not_run_or_fits_into_the_cache_has_the_usual_share(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise KernelError("expected a model that runs, found none")
+
+    monkeypatch.setattr("taso_gym.cost.onnxruntime.kernel_times", fail)
+    assert OnnxRuntimeCost(cache=tmp_path / "c", start=mlp()).outside == USUAL
+    monkeypatch.setattr("taso_gym.cost.onnxruntime.cache_bytes", lambda: 1)
+    assert OnnxRuntimeCost(cache=tmp_path / "d", start=mlp()).outside == USUAL
+
+
+def test_a_disk_that_is_full_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("taso_gym.onnx_io.save", full)
+    with pytest.raises(CostError, match=r"expected room for a model in .*, found .*No space left on device"):
+        kernel_times(mlp(), {}, Runtime("cpu", 1))
