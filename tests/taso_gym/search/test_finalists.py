@@ -228,6 +228,35 @@ def test_a_rule_that_is_in_the_way_of_others_is_left_out(tmp_path: Path, taking:
     assert not asked
 
 
+@pytest.mark.parametrize(("then", "path"), [("", "without what rounds differently"), (" [fast]", "after all else")])
+def test_what_rounds_alike_is_searched_for_and_gone_on_from(
+    then: str, path: str, tmp_path: Path, taking: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A rule that rounds differently gains the most, and is in the way of two others that gain more."""
+    monkeypatch.setattr(finalists, "COSTED", 0.0)
+    text = f"trap [fast]: Neg(x) => Abs(x)\nfirst: Neg(x) => Sqrt(x)\nthen{then}: Relu(Sqrt(x)) => Exp(x)"
+    b = GraphBuilder({"": 20})
+    b.output("y", b.add("Relu", b.add("Neg", b.input("x", TensorType("float", (4,))))))
+    start = RewriteState(b.build(), RuleSet(parse_rules(text)), Priced(tmp_path / "c", PRICES))
+    first = Finalist("first", start, run(start, "taso", Budget(steps=3), alpha=1.0))
+    assert first.found.state.cost.time_ms == 15
+    taking(lambda _: 1.0)
+    best = Contest(first, options={"alpha": 1.0}).run(60.0)
+    assert best.found.state.cost.time_ms == 1 and best.name.endswith(path)
+    assert [best.start.rules[match.rule].name for match in best.found.path] == ["first", "then"]
+    assert Finalist("again", best.start, best.found).graphs()[-1] == best.graph
+
+
+def test_what_rounds_alike_is_measured_though_costs_are_against_it(tmp_path: Path, taking: Any) -> None:
+    b = GraphBuilder({"": 20})
+    b.output("y", b.add("Neg", b.input("x", TensorType("float", (4,)))))
+    rules = RuleSet(parse_rules("overrated [fast]: Neg(x) => Abs(x)\nfair: Neg(x) => Sqrt(x)"))
+    start = RewriteState(b.build(), rules, Priced(tmp_path / "c", PRICES | {"Sqrt": 5.2}))
+    first = Finalist("first", start, run(start, "taso", Budget(steps=9)))
+    taking(lambda graph: 1.0 + count(graph, "Abs"))
+    assert Contest(first).run(60.0).name == "without what rounds differently"
+
+
 def test_rules_that_are_overrated_are_left_out_together(
     tmp_path: Path, taking: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
