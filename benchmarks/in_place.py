@@ -1,0 +1,88 @@
+"""What it is worth to measure in place which share of values is out of the cache: errors of predicted gains.
+
+    python benchmarks/in_place.py FOLDER [network ...] [--batch 1] [--threads 1] [--seconds 60]
+
+For each network with files that benchmarks/end_to_end.py has optimised in FOLDER, and measured into a row: the share
+that the network's own file says (`taso_gym.cost.in_place`), and by how much gains that are predicted by it, and by the
+share that is taken where there is no file, are above the measured ones. What the files execute is measured in turns
+first, so long at most.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+from support.machine import folder_of
+from support.networks import networks
+
+from taso_gym import load, onnx_io
+from taso_gym.cost import bind_dims
+from taso_gym.cost.in_place import USUAL
+from taso_gym.cost.machine import cpu_name
+from taso_gym.cost.onnxruntime import OnnxRuntimeCost
+from taso_gym.graph import Graph
+from taso_gym.onnx_io.convert import converted
+
+KINDS = {"default": ("", ".fast.onnx", "taso-gym"), "fast": ("-fast", ".fast.fast.onnx", "taso-gym")}
+KINDS["by hand"] = ("-fast", ".by-hand.onnx", "by-hand")
+"""For each kind of result the ending of its row's name and of its file, and its name in the row."""
+ROWS = Path(__file__).parent / "rows"
+
+
+def results(name: str, settings: argparse.Namespace) -> Iterator[tuple[str, Graph, float]]:
+    """Yield (kind, graph, measured gain) of each optimised file of a network that has a row."""
+    for kind, (row, suffix, tool) in KINDS.items():
+        path = folder_of(ROWS, cpu_name()) / f"{name}-b{settings.batch}-t{settings.threads}{row}.json"
+        file = settings.folder / f"{name}-b{settings.batch}{suffix}"
+        said = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {"speedups": {}, "unchanged": True}
+        if file.exists() and tool in said["speedups"] and (tool == "by-hand" or not said["unchanged"]):
+            yield kind, load(file), said["speedups"][tool][0]
+
+
+def start_of(path: Path, opset: int) -> Graph:
+    """Return a network as its results began, in their opset."""
+    given = load(path)
+    return given if given.info.opsets[""] == opset else onnx_io.from_model(converted(path, opset))
+
+
+def errors(name: str, settings: argparse.Namespace) -> Iterator[tuple[str, float, float, float, float]]:
+    """Yield (kind, share, measured gain, and errors of the gains predicted by the usual share and by this one)."""
+    found = list(results(name, settings))
+    if not found:
+        return
+    start = start_of(settings.folder / f"{name}-b{settings.batch}.onnx", found[0][1].info.opsets[""])
+    model = OnnxRuntimeCost(dims=bind_dims(start), threads=settings.threads, start=start)
+    model = model.in_turns([start, *(graph for _, graph, _ in found)], settings.seconds)
+    for kind, graph, gain in found:
+        by = [m.graph(start).time_ps / m.graph(graph).time_ps for m in (model.with_outside(USUAL), model)]
+        yield kind, model.outside, gain, *(math.log(predicted / gain) for predicted in by)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("networks", nargs="*", metavar="network", help="names of networks.toml; default: all")
+    parser.add_argument("--batch", type=int, default=1)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--seconds", type=float, default=60.0)
+    settings = parser.parse_args()
+    known = [network.name for network in networks()]
+    pairs: list[tuple[float, float]] = []
+    print(f"| network | share | file | measured | by {USUAL:g} | by the share |\n{'| --- ' * 6}|")
+    for name in settings.networks or known:
+        for kind, share, gain, usual, own in errors(name, settings):
+            pairs.append((usual, own))
+            print(f"| {name} | {share:.2f} | {kind} | {gain:.3f} | {usual:+.1%} | {own:+.1%} |", flush=True)
+    for which, column in zip((f"by {USUAL:g}", "by the share"), np.array(pairs).reshape(-1, 2).T, strict=True):
+        if len(column):
+            mean, spread, most = np.abs(column).mean(), math.sqrt(np.square(column).mean()), np.abs(column).max()
+            print(f"{which}: off by {mean:.2%} in the mean, {spread:.2%} squared, {most:.1%} at most")
+
+
+if __name__ == "__main__":
+    main()
