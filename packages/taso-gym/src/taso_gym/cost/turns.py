@@ -12,7 +12,7 @@ from math import ceil, sqrt
 
 TURNS, MOST = 7, 28
 """Times of a node that are taken at once, and of those that scatter again and again until there are so many."""
-SCATTERED = 0.05
+SCATTERED = 0.03
 """Part of a time that the interval it is in may be wide: those of one quiet minute are within 2 %."""
 UNKNOWN = 0.25
 """Part of a time that was taken once which it may be off by."""

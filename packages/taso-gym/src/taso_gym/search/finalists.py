@@ -5,10 +5,7 @@ the cache isn't known; or one kernel is off, and with it all sites of a rule. So
 against what it would be without the rules that gained the most, and the search is done again with other costs and
 without single rules. The fastest stays:
 
-1. with what the start and the best execute measured again, in turns, again and again: of many kernels that a search
-   can choose from it chooses those that looked cheap by chance; at last by costs that take all that wasn't measured in
-   turns for dearer than most of it turns out to be, so that what is known to pay remains; and once without any rule
-   that rounds differently, which have so many forms of an operator that others are missed;
+1. by costs that are measured again, in several ways, the cheapest of which is the best (`taso_gym.search.rivals`);
 2. without one of the rules that were used, the one with the least gain first: a rule that pays can be in the way of
    others that pay more. Whether they do is said by costs; nothing is measured yet;
 3. what is left of the best without each of the rules that gain the most, without all that round differently, and
@@ -24,7 +21,6 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import replace
 from typing import Any
 
 from taso_gym.errors import CostError
@@ -32,22 +28,17 @@ from taso_gym.rules.state import RewriteState
 from taso_gym.search.bouts import Bout, Bouts
 from taso_gym.search.finalist import Finalist, remaining
 from taso_gym.search.race import HEATS
+from taso_gym.search.rivals import FIT_APART, Rivals
 from taso_gym.search.run import Budget, run
 
 FIRST, IDLE = 0.5, 0.1
 """Part of a budget that the first search gets at most, and part of it after which a search ends that finds nothing."""
-MEASURED = (0.2, 0.07, 0.07, 0.07)
-"""Parts of the contest's time for measuring costs in turns: those of the first search, and of each further by these."""
-SETTLED = 0.3
-"""Part of the contest's time after which no further search by such costs begins but the cautious one."""
 COSTED = 0.2
 """Part of the contest's time for searches that nothing is measured of, if a race's worth is left."""
 BEATEN = 2
 """So many finalists that only costs preferred the best to are measured, the cheapest ones."""
 AGAIN = 0.2
 """A further search gets this part of the contest's time at most."""
-FIT_APART = 0.1
-"""A share of the cache that is nearer to one that was tried isn't tried."""
 GAIN = 0.003
 """Part of the time that a rule has to be predicted to gain to be worth a graph without it."""
 
@@ -116,7 +107,7 @@ class Contest:
 
     def _go_on(self) -> None:
         if not self._over():
-            self._measure_again()
+            self._search_by_costs()
         self._leave_out(min(time.monotonic() + COSTED * self._seconds, self._ends - self._bouts.seconds(HEATS[0][1])))
         self._take_apart()
         if self._model.depends_on_cache:
@@ -125,68 +116,14 @@ class Contest:
         for rule in self._doubtful():
             self._meet([self._searched_without(rule)])
 
-    def _measure_again(self) -> None:
-        """Search again by costs that are measured in turns where it matters, and keep what costs the least by these."""
-        rivals, until = [self.best], time.monotonic() + SETTLED * self._seconds
-        self._judge_in_turns(rivals, MEASURED[0])
-        self._search_alike(rivals)
-        for number, part in enumerate(MEASURED[1:], 1):
-            if self._over() or time.monotonic() > until:
-                break
-            found = self._again(f"measured in turns, search {number}", self._start())
-            if any(found.found.state.hash == rival.found.state.hash for rival in rivals):
-                break
-            rivals.append(found)
-            self._judge_in_turns(rivals, part)
-        self._be_cautious(rivals)
-
-    def _search_alike(self, rivals: list[Finalist]) -> None:
-        """Search without the rules that round differently, if there are some, and from there on with all.
-
-        What is found without them is measured in any case.
-        """
-        rules = self._first.start.rules
-        if self._over() or not (different := [rule.name for rule in rules if rule.numerics == "fast"]):
-            return
-        start = RewriteState(self._first.start.graph, remaining(rules, different), self._model)
-        self._alike = alike = self._again("without what rounds differently", start)
-        if not alike.found.path:
-            return
-        rivals.append(alike)
-        self._judge_in_turns(rivals, MEASURED[-1])
-        if self._over():
-            return
-        known = alike.costed_by(self._model, rules)
-        on = self._again("with what rounds differently after all else", known.found.state)
-        rivals.append(replace(on, start=known.start, found=replace(on.found, path=(*known.found.path, *on.found.path))))
-        self._judge_in_turns(rivals, MEASURED[-1])
-
-    def _be_cautious(self, rivals: list[Finalist]) -> None:
-        """Search by costs that prefer what was measured in turns, and keep what costs the least by these."""
-        self._model = self._model.cautious()
-        self._judge(rivals)
-        if self._over():
-            return
-        found = self._again("cautious", self._start())
-        if all(found.found.state.hash != rival.found.state.hash for rival in rivals):
-            rivals.append(found)
-            self._judge_in_turns(rivals, MEASURED[-1])
-
-    def _start(self) -> RewriteState:
-        """Return where all began, by the costs as they are now."""
-        return RewriteState(self._first.start.graph, self._first.start.rules, self._model)
-
-    def _judge_in_turns(self, rivals: list[Finalist], part: float) -> None:
-        """Measure what the start and the last of some finalists execute in turns; the cheapest of them is the best."""
-        self._say(f"measuring in turns what {rivals[-1].name} executes")
-        graphs = rivals[-1].start.graph, rivals[-1].graph
-        self._model = self._model.in_turns(graphs, max(min(part * self._seconds, self._left()), 0.0))
-        self._judge(rivals)
-
-    def _judge(self, rivals: list[Finalist]) -> None:
-        """Let the cheapest of some finalists be the best, by the costs as they are now."""
-        rivals[:] = [rival.costed_by(self._model) for rival in rivals]
-        self.best, *self._beaten = sorted(rivals, key=lambda rival: rival.found.state.cost.time_ps)
+    def _search_by_costs(self) -> None:
+        """Search again by costs that are measured in turns, and keep what costs the least by these."""
+        rivals = Rivals(self._first, self._again, self._left, self._seconds, self._say)
+        try:
+            rivals.gather()
+        finally:
+            self.best, *self._beaten = rivals.ranked
+            self._model, self._alike = rivals.model, rivals.alike
 
     def _leave_out(self, until: float) -> None:
         """Search without each of the rules that were used, going down only, and keep what costs less."""

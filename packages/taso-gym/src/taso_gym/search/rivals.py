@@ -1,0 +1,143 @@
+"""Searches again by costs that are measured in turns, and of what they find keeps what costs the least by these.
+
+Of many kernels that a search can choose from it chooses those that looked cheap by chance, and of many ways down it
+goes one. So what the start and its result execute is measured in turns, and it is done again:
+
+* without any rule that rounds differently: these have so many forms of an operator that others are missed; and from
+  there on with all;
+* by costs with less out of the cache than the start says, by which a descent goes another way;
+* by the costs as they are by then, again and again;
+* at last by costs that take all that wasn't measured in turns for dearer than most of it turns out to be, so that what
+  is known to pay remains.
+
+Nothing is run as a whole: that is for `taso_gym.search.finalists`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+from taso_gym.cost.onnxruntime import OnnxRuntimeCost
+from taso_gym.rules.state import RewriteState
+from taso_gym.search.finalist import Finalist, remaining
+
+MEASURED, FURTHER = 0.2, 0.07
+"""Parts of the time for measuring costs in turns: those of the first search, and of each further one."""
+SEARCHES = 3
+SETTLED = 0.3
+"""Part of the time after which no further search by the costs as they are begins, but for the cautious one."""
+LESS = (0.0, 0.5)
+"""Shares out of the cache by which is searched, too, where the start says more."""
+FIT_APART = 0.1
+"""A share of the cache that is nearer to one that was tried isn't tried."""
+
+
+class Rivals:
+    """What searches found, and the costs that they are judged by.
+
+    Attributes:
+        model: these costs.
+        alike: what was found without rules that round differently, if that was searched for.
+    """
+
+    def __init__(
+        self,
+        first: Finalist,
+        again: Callable[[str, RewriteState], Finalist],
+        left: Callable[[], float],
+        seconds: float,
+        say: Callable[[str], None],
+    ) -> None:
+        """Begin with the result of a search.
+
+        Args:
+            first: it.
+            again: searches from a state, and gives what is found a name.
+            left: returns the seconds that are left.
+            seconds: that are there in all, most of which are for others.
+            say: called with what is done next.
+        """
+        self.model: OnnxRuntimeCost = first.model
+        self.alike: Finalist | None = None
+        self._first, self._found = first, [first]
+        self._again, self._left, self._seconds, self._say = again, left, seconds, say
+
+    @property
+    def ranked(self) -> list[Finalist]:
+        """All, the cheapest first."""
+        return sorted(self._found, key=lambda rival: rival.found.state.cost.time_ps)
+
+    def gather(self) -> None:
+        """Search in every way, as far as there is time."""
+        until = time.monotonic() + SETTLED * self._seconds
+        self._judge_in_turns(MEASURED)
+        self._search_alike()
+        self._search_by_shares()
+        for number in range(1, SEARCHES + 1):
+            if self._over() or time.monotonic() > until:
+                break
+            if not self._enter(self._again(f"measured in turns, search {number}", self._start())):
+                break
+            self._judge_in_turns()
+        self.model = self.model.cautious()
+        self._judge()
+        if not self._over() and self._enter(self._again("cautious", self._start())):
+            self._judge_in_turns()
+
+    def _search_alike(self) -> None:
+        """Search without the rules that round differently, if there are some, and from there on with all."""
+        rules = self._first.start.rules
+        if self._over() or not (different := [rule.name for rule in rules if rule.numerics == "fast"]):
+            return
+        start = RewriteState(self._first.start.graph, remaining(rules, different), self.model)
+        self.alike = alike = self._again("without what rounds differently", start)
+        if not alike.found.path:
+            return
+        self._found.append(alike)
+        self._judge_in_turns()
+        if self._over():
+            return
+        known = alike.costed_by(self.model, rules)
+        on = self._again("with what rounds differently after all else", known.found.state)
+        path = (*known.found.path, *on.found.path)
+        self._found.append(replace(on, start=known.start, found=replace(on.found, path=path)))
+        self._judge_in_turns()
+
+    def _search_by_shares(self) -> None:
+        """Search by costs with less out of the cache, and judge what is found as all else."""
+        found: list[Finalist] = []
+        for share in LESS if self.model.depends_on_cache else ():
+            if share <= self.model.outside - FIT_APART and not self._over():
+                named = f"as if {share:.0%} were out of the cache"
+                found.append(self._again(named, self._start(share)).costed_by(self.model))
+        if found:
+            self._found += sorted(found, key=lambda rival: -rival.found.state.cost.time_ps)
+            self._judge_in_turns()
+
+    def _start(self, share: float | None = None) -> RewriteState:
+        """Return where all began, by the costs as they are now, or with another share out of the cache."""
+        model = self.model if share is None else self.model.with_outside(share)
+        return RewriteState(self._first.start.graph, self._first.start.rules, model)
+
+    def _enter(self, found: Finalist) -> bool:
+        """Take what was found among the rivals, if it is new."""
+        if any(found.found.state.hash == rival.found.state.hash for rival in self._found):
+            return False
+        self._found.append(found)
+        return True
+
+    def _judge_in_turns(self, part: float = FURTHER) -> None:
+        """Measure what the start and the last rival execute in turns, and judge all by that."""
+        last = self._found[-1]
+        self._say(f"measuring in turns what {last.name} executes")
+        seconds = max(min(part * self._seconds, self._left()), 0.0)
+        self.model = self.model.in_turns((last.start.graph, last.graph), seconds)
+        self._judge()
+
+    def _judge(self) -> None:
+        self._found = [rival.costed_by(self.model) for rival in self._found]
+
+    def _over(self) -> bool:
+        return self._left() <= 0
