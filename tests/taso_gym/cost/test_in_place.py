@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 from collections import Counter
 from pathlib import Path
@@ -14,7 +15,6 @@ from taso_gym.builder import GraphBuilder
 from taso_gym.cost import in_place
 from taso_gym.cost.in_place import USUAL, kernel_times, share_outside
 from taso_gym.cost.onnxruntime import OnnxRuntimeCost
-from taso_gym.cost.sessions import Runtime
 from taso_gym.errors import CostError, KernelError
 from taso_gym.graph import Graph
 from taso_gym.tensor import TensorType, symbol
@@ -137,10 +137,14 @@ def test_a_start_that_does_not_run_or_fits_into_the_cache_has_the_usual_share(
     assert OnnxRuntimeCost(cache=tmp_path / "d", start=mlp()).outside == USUAL
 
 
-def test_a_disk_that_is_full_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*_: object) -> None:
-        raise OSError(28, "No space left on device")
+@pytest.mark.parametrize("name", ["taso_gym.onnx_io.save", "taso_gym.cost.in_place.json.loads"])
+def test_a_disk_that_is_full_is_one_line(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    error = OSError(28, "No space left") if name.endswith("save") else json.JSONDecodeError("No space left", "", 0)
 
-    monkeypatch.setattr("taso_gym.onnx_io.save", full)
-    with pytest.raises(CostError, match=r"expected room for a model in .*, found .*No space left on device"):
-        kernel_times(mlp(), {}, Runtime("cpu", 1))
+    def full(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(name, full)
+    model, graph = OnnxRuntimeCost(), mlp()
+    with pytest.raises(CostError, match=r"expected room for a model in .*, found .*No space left"):
+        kernel_times(graph, model._feeds(graph), model.runtime)

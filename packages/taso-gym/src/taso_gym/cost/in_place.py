@@ -52,7 +52,7 @@ def kernel_times(graph: Graph, feeds: Mapping[str, NDArray[Any]], runtime: Runti
         with tempfile.TemporaryDirectory(prefix="taso-gym-") as folder:
             onnx_io.save(graph, Path(folder) / "model.onnx")
             return _profiled(Path(folder), feeds, runtime)
-    except OSError as error:
+    except (OSError, json.JSONDecodeError) as error:
         raise CostError(f"expected room for a model in {tempfile.gettempdir()}, found {one_line(error)}") from error
 
 
@@ -72,7 +72,8 @@ def _by_kind(events: list[dict[str, Any]], runs: int) -> dict[str, tuple[int, fl
         if event.get("cat") == "Node" and event["name"].endswith(NAME):
             arguments = event["args"]
             shapes = [shape for typed in arguments["input_type_shape"] for shape in typed.values()]
-            times[kind(arguments["op_name"], shapes), arguments["node_index"]].append(event["dur"])
+            node = arguments.get("node_index", event["name"])
+            times[kind(arguments["op_name"], shapes), node].append(event["dur"])
     found: dict[str, tuple[int, float]] = {}
     for (name, _), taken in times.items():
         if len(taken) == runs:
