@@ -10,7 +10,6 @@ it (`benchmarks/in_place.py`). So the file itself is run, and its kernels withou
 from __future__ import annotations
 
 import json
-import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping
@@ -21,9 +20,8 @@ from numpy.typing import NDArray
 
 from taso_gym import onnx_io
 from taso_gym.cost.node_times import COLD, OPERAND, operands_of
-from taso_gym.cost.runtime import one_line
+from taso_gym.cost.runtime import temporary_folder
 from taso_gym.cost.sessions import Runtime
-from taso_gym.errors import CostError
 from taso_gym.graph import Graph
 
 WARM, RUNS, SECONDS = 2, 20, 4.0
@@ -48,22 +46,15 @@ def kernel_times(graph: Graph, feeds: Mapping[str, NDArray[Any]], runtime: Runti
     Raises:
         CostError: onnxruntime doesn't take or run the graph, or there is no room for temporary files.
     """
-    try:
-        with tempfile.TemporaryDirectory(prefix="taso-gym-") as folder:
-            onnx_io.save(graph, Path(folder) / "model.onnx")
-            return _profiled(Path(folder), feeds, runtime)
-    except (OSError, json.JSONDecodeError) as error:
-        raise CostError(f"expected room for a model in {tempfile.gettempdir()}, found {one_line(error)}") from error
-
-
-def _profiled(folder: Path, feeds: Mapping[str, NDArray[Any]], runtime: Runtime) -> dict[str, tuple[int, float]]:
-    session = runtime.open(str(folder / "model.onnx"), optimise=True, profile=folder / "profile")
-    run = runtime.bind(session, {name: runtime.place(value) for name, value in feeds.items()})
-    began, runs = time.monotonic(), 0
-    while runs < WARM + LEAST or (runs < WARM + RUNS and time.monotonic() < began + SECONDS):
-        run()
-        runs += 1
-    return _by_kind(json.loads(Path(session.end_profiling()).read_text(encoding="utf-8")), runs)
+    with temporary_folder(json.JSONDecodeError) as folder:
+        onnx_io.save(graph, folder / "model.onnx")
+        session = runtime.open(str(folder / "model.onnx"), optimise=True, profile=folder / "profile")
+        run = runtime.bind(session, {name: runtime.place(value) for name, value in feeds.items()})
+        began, runs = time.monotonic(), 0
+        while runs < WARM + LEAST or (runs < WARM + RUNS and time.monotonic() < began + SECONDS):
+            run()
+            runs += 1
+        return _by_kind(json.loads(Path(session.end_profiling()).read_text(encoding="utf-8")), runs)
 
 
 def _by_kind(events: list[dict[str, Any]], runs: int) -> dict[str, tuple[int, float]]:

@@ -20,9 +20,6 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Self
 
-import numpy as np
-from numpy.typing import NDArray
-
 from taso_gym.cost.eviction import cache_bytes
 from taso_gym.cost.executed import Executed, block_channels, executed_in, executed_nodes
 from taso_gym.cost.in_place import USUAL, kernel_times, share_outside
@@ -32,12 +29,11 @@ from taso_gym.cost.opaque_model import time_alone
 from taso_gym.cost.region import Region
 from taso_gym.cost.regional import RegionalCost, describe
 from taso_gym.cost.sessions import Runtime
-from taso_gym.cost.small_model import OPSET, SmallModel, draw
+from taso_gym.cost.small_model import OPSET, SmallModel, draw_inputs
 from taso_gym.cost.work import Work
 from taso_gym.graph import Graph
 from taso_gym.onnx_io import to_model
 from taso_gym.signature import Signature
-from taso_gym.tensor import TensorType
 
 KEPT = 1 / 8
 """Part of the cache that keeps what a model needs from one run to the next, whatever else the host does."""
@@ -115,16 +111,14 @@ class OnnxRuntimeCost(RegionalCost):
         assert start
         name = f"in place {start.hash:016x} of opset {self._opset}[{self._dims.key}]"
         found = self._node_times.found(name, partial(self._run, start))
-        if "failed" in found:
-            return USUAL
         executed = Counter(key for region in self.regions(start) for key in self.executed_in(region) or ())
         inside, outside = (partial(self._node_times.of, outside=share) for share in (0.0, 1.0))
-        return round(20 * share_outside(executed, inside, outside, found["kernels"])) / 20
+        return round(20 * share_outside(executed, inside, outside, found.get("kernels", {}))) / 20
 
     def _run(self, graph: Graph) -> dict[str, Any]:
         if self._progress:
             self._progress("the file as it is")
-        return {"kernels": kernel_times(graph, self._feeds(graph), self._runtime)}
+        return {"kernels": kernel_times(graph, draw_inputs(graph, self._dims), self._runtime)}
 
     def __getstate__(self) -> dict[str, object]:
         """Find out what the start says before it is left behind."""
@@ -198,12 +192,7 @@ class OnnxRuntimeCost(RegionalCost):
         Raises:
             CostError: onnxruntime doesn't take or run the graph.
         """
-        return executed_nodes(to_model(graph).SerializeToString(), self._feeds(graph), self._runtime)
-
-    def _feeds(self, graph: Graph) -> dict[str, NDArray[Any]]:
-        types = {graph.leaves[v].name: self._dims.bind([graph.type_of(v)])[0] for v in graph.info.inputs}
-        rng = np.random.default_rng(0)
-        return {name: draw(t, rng) for name, t in types.items() if isinstance(t, TensorType)}
+        return executed_nodes(to_model(graph).SerializeToString(), draw_inputs(graph, self._dims), self._runtime)
 
     def in_turns(
         self, graphs: Iterable[Graph], seconds: float = math.inf, progress: Callable[[int, int], None] | None = None

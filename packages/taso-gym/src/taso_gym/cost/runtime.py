@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import re
+import tempfile
+from collections.abc import Generator
+from contextlib import contextmanager
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 from taso_gym.errors import CostError, KernelError, MissingPackageError, OptionError, OutOfMemoryError
@@ -53,6 +57,23 @@ def failure(expected: str, error: Exception) -> KernelError | OutOfMemoryError:
     short = isinstance(error, MemoryError) or MEMORY_SHORT.search(str(error))
     kind = OutOfMemoryError if short else KernelError
     return kind(f"expected {expected}, found {one_line(error) or 'too little memory'}")
+
+
+@contextmanager
+def temporary_folder(*cut_off: type[Exception]) -> Generator[Path]:
+    """Make a folder for a model and what comes of it, which is deleted at the end.
+
+    Args:
+        cut_off: what reading a file raises, besides OSError, that didn't fit onto the disk.
+
+    Raises:
+        CostError: there is no room.
+    """
+    try:
+        with tempfile.TemporaryDirectory(prefix="taso-gym-") as folder:
+            yield Path(folder)
+    except (OSError, *cut_off) as error:
+        raise CostError(f"expected room for a model in {tempfile.gettempdir()}, found {one_line(error)}") from error
 
 
 def one_line(error: object) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
@@ -18,7 +17,7 @@ from onnx import ModelProto, TensorProto, helper
 
 from taso_gym.cost.eviction import Eviction
 from taso_gym.cost.machine import cpu_name, gpu_name
-from taso_gym.cost.runtime import PROVIDERS, failure, one_line, require_provider
+from taso_gym.cost.runtime import PROVIDERS, failure, one_line, require_provider, temporary_folder
 from taso_gym.errors import CostError, KernelError, OptionError
 
 MIN_RUNS, MAX_RUNS = 7, 51
@@ -126,11 +125,8 @@ class Runtime:
         Raises:
             CostError: as `open`, or it can't be written and read back.
         """
-        try:
-            with tempfile.TemporaryDirectory(prefix="taso-gym-") as folder:
-                return self._dumped(model, Path(folder) / "optimised.onnx")
-        except (OSError, DecodeError) as error:
-            raise CostError(f"expected room for a model in {tempfile.gettempdir()}, found {one_line(error)}") from error
+        with temporary_folder(DecodeError) as folder:
+            return self._dumped(model, folder / "optimised.onnx")
 
     def _dumped(self, model: bytes | str, dump: Path) -> ModelProto:
         try:

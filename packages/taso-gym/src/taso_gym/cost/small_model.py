@@ -20,6 +20,7 @@ from taso_gym.cost.layout import GLOBAL_POOLS
 from taso_gym.cost.region import BLOCKED, PLAIN, Operand, Part, Region, Wanted
 from taso_gym.cost.regional import bind_signature
 from taso_gym.errors import KernelError, OutOfMemoryError
+from taso_gym.graph import Graph
 from taso_gym.ops import OPERATORS, Operator
 from taso_gym.ops.onnx_form import to_onnx
 from taso_gym.signature import OpaqueOperator, Signature
@@ -41,6 +42,13 @@ LARGEST_BYTES = (1 << 31) - (1 << 20)
 DIVISIONS = frozenset({"Div", "Mod"})
 POSITIVE = frozenset({"Sqrt", "Log", "Pow", "BatchNormalization", "Acosh", "Acos", "Asin", "Atanh"})
 """Operators that make NaN of negative values, which some kernels are slow at."""
+
+
+def draw_inputs(graph: Graph, dims: Dims) -> dict[str, NDArray[Any]]:
+    """Return values for a graph's inputs that are tensors, by name."""
+    types = {graph.leaves[value].name: dims.bind([graph.type_of(value)])[0] for value in graph.info.inputs}
+    rng = np.random.default_rng(0)
+    return {name: draw(t, rng) for name, t in types.items() if isinstance(t, TensorType)}
 
 
 def draw(t: TensorType, rng: np.random.Generator, ones: bool = False, positive: bool = False) -> NDArray[Any]:

@@ -12,7 +12,7 @@ without single rules. The fastest stays:
    without all that it turned out to be faster without, again and again; what was searched for without rules that round
    differently, and what only costs preferred the best to;
 4. found by costs with the share of the cache that explains the times measured so far best;
-5. by costs with everything in the cache, and with nothing large in it;
+5. by costs with everything in the cache, and with nothing in it;
 6. searched for again without one rule of the best so far, the largest predicted gain first.
 """
 
@@ -180,7 +180,7 @@ class Contest:
             return None
         self._shares.append(share)
         graph, rules = self._first.start.graph, self.best.start.rules
-        name = f"{share:.0%} of large memory out of the cache"
+        name = f"{share:.0%} of what is read out of the cache"
         return self._again(name, RewriteState(graph, rules, self._model.with_outside(share)))
 
     def _searched_without(self, rule: str, idle: float = AGAIN * IDLE) -> Finalist | None:

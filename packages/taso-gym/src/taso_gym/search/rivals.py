@@ -78,13 +78,12 @@ class Rivals:
         for number in range(1, SEARCHES + 1):
             if self._over() or time.monotonic() > until:
                 break
-            if not self._enter(self._again(f"measured in turns, search {number}", self._start())):
+            if not self._take(self._again(f"measured in turns, search {number}", self._start())):
                 break
-            self._judge_in_turns()
         self.model = self.model.cautious()
         self._judge()
-        if not self._over() and self._enter(self._again("cautious", self._start())):
-            self._judge_in_turns()
+        if not self._over():
+            self._take(self._again("cautious", self._start()))
 
     def _search_alike(self) -> None:
         """Search without the rules that round differently, if there are some, and from there on with all."""
@@ -95,15 +94,13 @@ class Rivals:
         self.alike = alike = self._again("without what rounds differently", start)
         if not alike.found.path:
             return
-        self._found.append(alike)
-        self._judge_in_turns()
+        self._take(alike)
         if self._over():
             return
         known = alike.costed_by(self.model, rules)
         on = self._again("with what rounds differently after all else", known.found.state)
         path = (*known.found.path, *on.found.path)
-        self._found.append(replace(on, start=known.start, found=replace(on.found, path=path)))
-        self._judge_in_turns()
+        self._take(replace(on, start=known.start, found=replace(on.found, path=path)))
 
     def _search_by_shares(self) -> None:
         """Search by costs with less out of the cache, and judge what is found as all else."""
@@ -112,21 +109,21 @@ class Rivals:
             if share <= self.model.outside - FIT_APART and not self._over():
                 named = f"as if {share:.0%} were out of the cache"
                 found.append(self._again(named, self._start(share)).costed_by(self.model))
-        if found:
-            self._found += sorted(found, key=lambda rival: -rival.found.state.cost.time_ps)
-            self._judge_in_turns()
+        self._take(*found)
 
     def _start(self, share: float | None = None) -> RewriteState:
         """Return where all began, by the costs as they are now, or with another share out of the cache."""
         model = self.model if share is None else self.model.with_outside(share)
         return RewriteState(self._first.start.graph, self._first.start.rules, model)
 
-    def _enter(self, found: Finalist) -> bool:
-        """Take what was found among the rivals, if it is new."""
-        if any(found.found.state.hash == rival.found.state.hash for rival in self._found):
-            return False
-        self._found.append(found)
-        return True
+    def _take(self, *found: Finalist) -> bool:
+        """Take what is new among the rivals, and judge all by what the cheapest of it executes; False if nothing is."""
+        known = {rival.found.state.hash for rival in self._found}
+        new = {rival.found.state.hash: rival for rival in found if rival.found.state.hash not in known}
+        self._found += sorted(new.values(), key=lambda rival: -rival.found.state.cost.time_ps)
+        if new:
+            self._judge_in_turns()
+        return bool(new)
 
     def _judge_in_turns(self, part: float = FURTHER) -> None:
         """Measure what the start and the last rival execute in turns, and judge all by that."""
