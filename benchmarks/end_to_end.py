@@ -29,9 +29,9 @@ from pathlib import Path
 from typing import Any
 
 from support.by_hand import RECIPES
-from support.machine import folder_of
 from support.networks import Network, file_of, networks
 from support.other_tools import TOOLS
+from support.results import DEFAULT, result_path, row_path
 from support.table import write_table
 
 from taso_gym import load
@@ -45,7 +45,6 @@ from taso_gym.errors import CostError, TasoError
 
 HERE = Path(__file__).parent
 OURS, GIVEN = "taso-gym", "file"
-DEFAULT = "reassociate"
 PACKAGES = {
     **{tool: tool for tool in TOOLS},
     "by-hand": "taso_gym",
@@ -60,9 +59,8 @@ PRODUCTS = re.compile(rf"({COLD})?(com\.microsoft\.)?(nchwc\.)?(Fused)?(Conv|Mat
 def optimised(network: Network, batch: int, settings: argparse.Namespace) -> tuple[Path, dict[str, Any]]:
     """Return the file that `taso-gym optimize` makes of a network, and how it went; done once."""
     source = file_of(network, batch, settings.folder)
-    kind = "" if settings.provider == "cpu" else f".{settings.provider}"
-    kind += "" if settings.numerics == DEFAULT else f".{settings.numerics}"
-    target, log = (source.with_suffix(f"{kind}{suffix}") for suffix in (".fast.onnx", ".optimise.json"))
+    target = result_path(source, settings.numerics, settings.provider)
+    log = result_path(source, settings.numerics, settings.provider, ".optimise.json")
     if not log.exists():
         cost = "onnxruntime:cuda" if settings.provider == "cuda" else "onnxruntime"
         command = [sys.executable, "-m", "taso_gym", "optimize", source, "-o", target, "--cost", cost]
@@ -201,8 +199,7 @@ def machine_of(settings: argparse.Namespace) -> str:
 def path_of(network: Network, batch: int, settings: argparse.Namespace) -> Path:
     """Return the file of a row, in the folder of this machine."""
     where = f"t{settings.threads}" if settings.provider == "cpu" else settings.provider
-    where += "" if settings.numerics == DEFAULT else f"-{settings.numerics}"
-    return folder_of(settings.rows, machine_of(settings)) / f"{network.name}-b{batch}-{where}.json"
+    return row_path(settings.rows, machine_of(settings), network.name, batch, where, settings.numerics)
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -5,7 +5,8 @@
 For each network with files that benchmarks/end_to_end.py has optimised in FOLDER, and measured into a row: the share
 that the network's own file says (`taso_gym.cost.in_place`), and by how much gains that are predicted by it, and by the
 share that is taken where there is no file, are above the measured ones. What the files execute is measured in turns
-first, so long at most.
+first, so long at most. Results that a search found by one of the two are those that it overrates least; those made by
+hand are no search's.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-from support.machine import folder_of
 from support.networks import networks
+from support.results import DEFAULT, result_path, row_path
 
 from taso_gym import load, onnx_io
 from taso_gym.cost import bind_dims
@@ -28,17 +29,17 @@ from taso_gym.cost.onnxruntime import OnnxRuntimeCost
 from taso_gym.graph import Graph
 from taso_gym.onnx_io.convert import converted
 
-KINDS = {"default": ("", ".fast.onnx", "taso-gym"), "fast": ("-fast", ".fast.fast.onnx", "taso-gym")}
-KINDS["by hand"] = ("-fast", ".by-hand.onnx", "by-hand")
-"""For each kind of result the ending of its row's name and of its file, and its name in the row."""
+KINDS = {"default": (DEFAULT, "taso-gym"), "fast": ("fast", "taso-gym"), "by hand": ("fast", "by-hand")}
+"""For each kind of result the numerics of its row, and its name in it."""
 ROWS = Path(__file__).parent / "rows"
 
 
 def results(name: str, settings: argparse.Namespace) -> Iterator[tuple[str, Graph, float]]:
     """Yield (kind, graph, measured gain) of each optimised file of a network that has a row."""
-    for kind, (row, suffix, tool) in KINDS.items():
-        path = folder_of(ROWS, cpu_name()) / f"{name}-b{settings.batch}-t{settings.threads}{row}.json"
-        file = settings.folder / f"{name}-b{settings.batch}{suffix}"
+    source = settings.folder / f"{name}-b{settings.batch}.onnx"
+    for kind, (numerics, tool) in KINDS.items():
+        path = row_path(ROWS, cpu_name(), name, settings.batch, f"t{settings.threads}", numerics)
+        file = result_path(source, numerics) if tool == "taso-gym" else source.with_suffix(f".{tool}.onnx")
         said = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {"speedups": {}, "unchanged": True}
         if file.exists() and tool in said["speedups"] and (tool == "by-hand" or not said["unchanged"]):
             yield kind, load(file), said["speedups"][tool][0]
@@ -72,16 +73,18 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=60.0)
     settings = parser.parse_args()
     known = [network.name for network in networks()]
-    pairs: list[tuple[float, float]] = []
+    pairs: dict[str, list[tuple[float, float]]] = {"all": [], **{kind: [] for kind in KINDS}}
     print(f"| network | share | file | measured | by {USUAL:g} | by the share |\n{'| --- ' * 6}|")
     for name in settings.networks or known:
         for kind, share, gain, usual, own in errors(name, settings):
-            pairs.append((usual, own))
+            for part in ("all", kind):
+                pairs[part].append((usual, own))
             print(f"| {name} | {share:.2f} | {kind} | {gain:.3f} | {usual:+.1%} | {own:+.1%} |", flush=True)
-    for which, column in zip((f"by {USUAL:g}", "by the share"), np.array(pairs).reshape(-1, 2).T, strict=True):
-        if len(column):
-            mean, spread, most = np.abs(column).mean(), math.sqrt(np.square(column).mean()), np.abs(column).max()
-            print(f"{which}: off by {mean:.2%} in the mean, {spread:.2%} squared, {most:.1%} at most")
+    for part, found in pairs.items():
+        for which, column in zip((f"{USUAL:g}", "the share"), np.array(found).reshape(-1, 2).T, strict=True):
+            if len(column):
+                mean, spread, most = np.abs(column).mean(), math.sqrt(np.square(column).mean()), np.abs(column).max()
+                print(f"{part}, by {which}: off by {mean:.2%} in the mean, {spread:.2%} squared, {most:.1%} at most")
 
 
 if __name__ == "__main__":

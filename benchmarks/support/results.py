@@ -1,0 +1,19 @@
+"""Where benchmarks/end_to_end.py keeps what it finds of a network: the optimised file and the row of measurements."""
+
+from pathlib import Path
+
+from support.machine import folder_of
+
+DEFAULT = "reassociate"
+
+
+def result_path(source: Path, numerics: str, provider: str = "cpu", suffix: str = ".fast.onnx") -> Path:
+    """Return the file of what was found for a network's file, or that of its log."""
+    kind = "" if provider == "cpu" else f".{provider}"
+    return source.with_suffix(f"{kind}{'' if numerics == DEFAULT else f'.{numerics}'}{suffix}")
+
+
+def row_path(rows: Path, machine: str, network: str, batch: int, where: str, numerics: str) -> Path:
+    """Return the file of a row, in the folder of its machine; ``where``: the provider, or threads such as t2."""
+    kind = where if numerics == DEFAULT else f"{where}-{numerics}"
+    return folder_of(rows, machine) / f"{network}-b{batch}-{kind}.json"
