@@ -5,6 +5,8 @@
 Each network is a row, a JSON file in this machine's folder of --rows with all predicted and measured times, written at
 once; what is there is not done again unless --again says so. At the end the table of all rows is written into
 docs/results.md. Networks that few rewrites change by less than the noise are rewritten further away than others.
+With --outside SHARE the times that rows have are compared with what costs with this share out of the cache predict of
+the same variants, and nothing is written.
 """
 
 import argparse
@@ -26,6 +28,7 @@ from taso_gym.cost.calibrate import Calibration, calibrate
 from taso_gym.cost.machine import cpu_name
 from taso_gym.cost.onnxruntime import OnnxRuntimeCost
 from taso_gym.cost.variants import random_variants
+from taso_gym.graph import Graph
 from taso_gym.rules.ruleset import RuleSet
 
 
@@ -58,12 +61,28 @@ HEAD = (
 )  # fmt: skip
 
 
+def case_of(
+    network: Network, settings: argparse.Namespace, count: int, seed: int, rewrites: int
+) -> tuple[Graph, list[Graph], OnnxRuntimeCost]:
+    """Return a network's graph, its random variants, and costs."""
+    graph = load(file_of(network, 1, settings.folder))
+    variants = list(random_variants(graph, RuleSet.load(), count, seed, rewrites))
+    return graph, variants, OnnxRuntimeCost(dims=bind_dims(graph), threads=settings.threads, start=graph)
+
+
+def with_share(network: Network, settings: argparse.Namespace, row: Mapping[str, Any]) -> Calibration:
+    """Return the calibration of a row's times by costs with another share out of the cache."""
+    count = len(row["measured_ms"]) - 1
+    graph, variants, model = case_of(network, settings, count, row["seed"], row["rewrites"])
+    costs = model.with_outside(settings.outside)
+    return calibration_of({**row, "predicted_ms": [costs.graph(each).time_ms for each in (graph, *variants)]})
+
+
 def row_of(network: Network, settings: argparse.Namespace) -> dict[str, Any]:
     """Return the times of a network and of its variants, predicted and measured, and how they were found."""
-    graph, plan = load(file_of(network, 1, settings.folder)), PLANS.get(network.name, Plan(8, 8, 10))
-    variants = list(random_variants(graph, RuleSet.load(), settings.variants, settings.seed, plan.rewrites))
-    dims, threads = bind_dims(graph), settings.threads
-    model = OnnxRuntimeCost(dims=dims, threads=threads, start=graph).in_turns([graph, *variants])
+    plan = PLANS.get(network.name, Plan(8, 8, 10))
+    graph, variants, model = case_of(network, settings, settings.variants, settings.seed, plan.rewrites)
+    model, dims, threads = model.in_turns([graph, *variants]), bind_dims(graph), settings.threads
     how = {"sessions": plan.sessions, "rounds": plan.rounds, "seed": settings.seed}
     found = calibrate(graph, variants, model, threads=threads, dims=dims, **how)
     times = {name: value.tolist() for name, value in vars(found).items()}
@@ -121,17 +140,22 @@ def main() -> None:
     parser.add_argument("--variants", type=int, default=20)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--again", action="store_true", help="measure rows anew that are there")
+    parser.add_argument("--outside", type=float, metavar="SHARE", help="predict by this share, from 0 to 1")
     parser.add_argument("--folder", type=Path, default=Path("build/end_to_end"))
     parser.add_argument("--rows", type=Path, default=Path(__file__).parent / "rows")
     settings = parser.parse_args()
     for network in (n for n in networks() if n.name in (settings.networks or PLANS)):
         path = folder_of(settings.rows, cpu_name()) / "calibration" / f"{network.name}-t{settings.threads}.json"
-        if settings.again or not path.exists():
+        if settings.outside is not None:
+            found = with_share(network, settings, json.loads(path.read_text(encoding="utf-8")))
+            print(f"{network.name} {found}; misses: {', '.join(missed(found)) or 'nothing'}", flush=True)
+        elif settings.again or not path.exists():
             row = row_of(network, settings)
             path.parent.mkdir(parents=True, exist_ok=True)
             write_text(path, json.dumps(row) + "\n")
             print(network.name, calibration_of(row), flush=True)
-    write_table(settings.rows)
+    if settings.outside is None:
+        write_table(settings.rows)
 
 
 if __name__ == "__main__":
