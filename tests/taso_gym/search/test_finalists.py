@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable
 from copy import copy
 from dataclasses import replace
@@ -27,6 +28,7 @@ from taso_gym.search import Budget, bouts, evidence, finalists, run
 from taso_gym.search.evidence import START, Evidence
 from taso_gym.search.finalist import Finalist
 from taso_gym.search.finalists import Contest
+from taso_gym.search.rivals import Rivals
 from taso_gym.tensor import TensorType, symbol
 
 pytest.importorskip("onnxruntime")
@@ -293,6 +295,19 @@ def test_a_graph_that_is_predicted_far_slower_is_not_measured(
     asked = taking(lambda graph: 3.0 - count(graph, "MatMul"))
     assert count(Contest(first).run(60.0).graph, "MatMul") == 1
     assert not any("matmul-assoc" in name for names in asked for name in names)
+
+
+def test_searches_that_take_all_their_time_leave_some_to_measure(
+    first: Finalist, taking: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def gather(self: Rivals) -> None:
+        while self._left() > 0:
+            time.sleep(0.01)
+
+    monkeypatch.setattr(Rivals, "gather", gather)
+    asked = taking(lambda graph: 1.0)
+    Contest(first).run(2.0)
+    assert asked
 
 
 def test_no_search_begins_when_the_time_is_over(first: Finalist, taking: Any) -> None:

@@ -18,9 +18,11 @@ without single rules. The fastest stays:
 
 from __future__ import annotations
 
+import math
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 from taso_gym.errors import CostError
@@ -33,8 +35,9 @@ from taso_gym.search.run import Budget, run
 
 FIRST, IDLE = 0.5, 0.1
 """Part of a budget that the first search gets at most, and part of it after which a search ends that finds nothing."""
-COSTED = 0.2
-"""Part of the contest's time for searches that nothing is measured of, if a race's worth is left."""
+RIVALS, COSTED = 0.5, 0.2
+"""Parts of the contest's time for rivals, and for searches without one rule each, that nothing is measured of: from an
+empty cache either would take all of it."""
 BEATEN = 2
 """So many finalists that only costs preferred the best to are measured, the cheapest ones."""
 AGAIN = 0.2
@@ -118,7 +121,9 @@ class Contest:
 
     def _search_by_costs(self) -> None:
         """Search again by costs that are measured in turns, and keep what costs the least by these."""
-        rivals = Rivals(self._first, self._again, self._left, self._seconds, self._say)
+        until = time.monotonic() + RIVALS * self._seconds
+        again, left = partial(self._again, until=until), partial(self._left, until)
+        rivals = Rivals(self._first, again, left, self._seconds, self._say)
         try:
             rivals.gather()
         finally:
@@ -166,9 +171,9 @@ class Contest:
         least = GAIN * self.best.start.cost.time_ps
         return [name for name, gain in self.best.gains.most_common() if gain >= least]
 
-    def _again(self, name: str, start: RewriteState, idle: float = AGAIN * IDLE) -> Finalist:
+    def _again(self, name: str, start: RewriteState, idle: float = AGAIN * IDLE, until: float = math.inf) -> Finalist:
         self._say(f"searching again, {name}")
-        budget = Budget(max(min(AGAIN * self._seconds, self._left()), 0.0), idle=idle * self._seconds)
+        budget = Budget(max(min(AGAIN * self._seconds, self._left(until)), 0.0), idle=idle * self._seconds)
         found = run(start, self._search, budget, self._seed, **self._options)
         self.explored += found.explored
         if found.interrupted:
@@ -193,9 +198,9 @@ class Contest:
             idle,
         )
 
-    def _left(self) -> float:
-        """Return the seconds that are left for what comes before a race of one graph."""
-        return self._ends - time.monotonic() - self._bouts.seconds(1)
+    def _left(self, until: float = math.inf) -> float:
+        """Return the seconds that are left for what comes before a race of one graph, and before some time."""
+        return min(self._ends - self._bouts.seconds(1), until) - time.monotonic()
 
     def _over(self) -> bool:
         return self._left() <= 0
