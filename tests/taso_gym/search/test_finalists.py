@@ -300,13 +300,20 @@ def test_a_graph_that_is_predicted_far_slower_is_not_measured(
 def test_searches_that_take_all_their_time_leave_some_to_measure(
     first: Finalist, taking: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def gather(self: Rivals) -> None:
-        while self._left() > 0:
-            time.sleep(0.01)
+    given: list[float] = []
 
+    def gather(rivals: Rivals) -> None:
+        given.append(rivals._left())
+        while rivals._left() > 0:
+            time.sleep(0.01)
+        given.append(rivals._again("late", first.start).found.explored)
+
+    monkeypatch.setattr(finalists, "RIVALS", 0.01)
     monkeypatch.setattr(Rivals, "gather", gather)
     asked = taking(lambda graph: 1.0)
-    Contest(first).run(2.0)
+    Contest(first).run(60.0)
+    assert 0 < given[0] <= 0.6
+    assert given[1] == 0
     assert asked
 
 
@@ -322,7 +329,7 @@ def test_the_time_may_be_over_while_a_search_is_prepared(
     taking(lambda _: 1.0)
     over = iter([False, False, True])
     monkeypatch.setattr(Contest, "_over", lambda _: next(over, True))
-    monkeypatch.setattr(Contest, "_left", lambda _: -0.001)
+    monkeypatch.setattr(Contest, "_left", lambda *_: -0.001)
     assert Contest(first).run(60.0).found.state.hash == first.found.state.hash
 
 
