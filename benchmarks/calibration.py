@@ -53,6 +53,8 @@ PLANS = {
     "AlexNet": Plan(8, 8, 10),
     "IResNet18": Plan(30, 8, 8),
     "RepVGG-A2": Plan(30, 8, 6),
+    "MobileViT-s": Plan(8, 8, 10),
+    "Swin-T": Plan(8, 8, 10),
 }
 """The networks that are calibrated by default."""
 HEAD = (
@@ -147,6 +149,9 @@ def main() -> None:
     for network in (n for n in networks() if n.name in (settings.networks or PLANS)):
         path = folder_of(settings.rows, cpu_name()) / "calibration" / f"{network.name}-t{settings.threads}.json"
         if settings.outside is not None:
+            if not path.exists():
+                print(f"{network.name}: no row to compare with")
+                continue
             found = with_share(network, settings, json.loads(path.read_text(encoding="utf-8")))
             print(f"{network.name} {found}; misses: {', '.join(missed(found)) or 'nothing'}", flush=True)
         elif settings.again or not path.exists():

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable
 from copy import copy
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Self
 
 import numpy as np
@@ -301,14 +301,15 @@ def test_searches_that_take_all_their_time_leave_some_to_measure(
     first: Finalist, taking: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     given: list[float] = []
+    clock = SimpleNamespace(now=0.0, monotonic=lambda: clock.now)
 
     def gather(rivals: Rivals) -> None:
         given.append(rivals._left())
-        while rivals._left() > 0:
-            time.sleep(0.01)
+        clock.now += given[0]
         given.append(rivals._again("late", first.start).found.explored)
 
     monkeypatch.setattr(finalists, "RIVALS", 0.01)
+    monkeypatch.setattr(finalists, "time", clock)
     monkeypatch.setattr(Rivals, "gather", gather)
     asked = taking(lambda graph: 1.0)
     Contest(first).run(60.0)

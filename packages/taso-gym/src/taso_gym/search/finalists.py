@@ -36,8 +36,8 @@ from taso_gym.search.run import Budget, run
 FIRST, IDLE = 0.5, 0.1
 """Part of a budget that the first search gets at most, and part of it after which a search ends that finds nothing."""
 RIVALS, COSTED = 0.5, 0.2
-"""Parts of the contest's time for rivals, and for searches without one rule each, that nothing is measured of: from an
-empty cache either would take all of it."""
+"""Parts of the contest's time for rivals, which from an empty cache would take all of it, and for searches without one
+rule each, if a race's worth is left. Nothing is measured of either."""
 BEATEN = 2
 """So many finalists that only costs preferred the best to are measured, the cheapest ones."""
 AGAIN = 0.2
