@@ -71,7 +71,7 @@ def optimised(network: Network, batch: int, settings: argparse.Namespace) -> tup
         done = subprocess.run(list(map(str, command)), capture_output=True, text=True, env=wide)
         if done.returncode:
             raise CostError(f"{network.name}: taso-gym optimize ended with {done.returncode}: {done.stderr[-300:]}")
-        said = {"seconds": round(time.monotonic() - began), **summary_of(done.stdout)}
+        said = {"seconds": round(time.monotonic() - began), **summary_of(done.stdout + done.stderr)}
         asked = {k: getattr(settings, k) for k in ("search", "budget", "numerics", "options")}
         asked["rule_set"] = settings.rules
         write_text(log, json.dumps({**said, **asked}, indent=1))
@@ -79,13 +79,18 @@ def optimised(network: Network, batch: int, settings: argparse.Namespace) -> tup
 
 
 def summary_of(said: str) -> dict[str, Any]:
-    """Return the headline of what `taso-gym optimize` printed, how equal the files are, and which rules it applied."""
+    """Return the headline of what `taso-gym optimize` printed, how equal the files are, and what it did for that.
+
+    Rules are those of the first table that it printed; of these some may be left out at the end.
+    """
     found = {
         name: next((line for line in said.splitlines() if mark in line), "")
         for name, mark in {"headline": " weighed in ", "equal": "equal: "}.items()
     }
     rows = re.findall(r"^│ (\S+) +│ +(\d+) │", said, re.MULTILINE)
     bouts = re.findall(r"^measured against the fastest before: (.*)", said, re.MULTILINE)
+    left_out = re.findall(r"^left out: (.*);|^warning: (.*) left out: ", said, re.MULTILINE)
+    found["left_out"] = ", ".join(map("".join, left_out))
     return {**found, "rules": {name: int(count) for name, count in rows}, "bouts": bouts}
 
 

@@ -19,7 +19,7 @@ from taso_gym.builder import GraphBuilder
 from taso_gym.cost import node_times
 from taso_gym.cost.measurement import THREAD_CPU, Measurement
 from taso_gym.cost.onnxruntime import OnnxRuntimeCost
-from taso_gym.errors import CostError
+from taso_gym.errors import CostError, EquivalenceError
 from taso_gym.graph import Graph
 from taso_gym.rules.notation import parse_rules
 from taso_gym.rules.ruleset import RuleSet
@@ -92,6 +92,35 @@ def test_a_rule_that_costs_overrate_is_left_out(first: Finalist, taking: Any) ->
     best = contest.run(60.0)
     assert count(best.graph, "MatMul") == 2 and best.name == "first, without matmul-assoc"
     assert [bout.speedup.ratio for bout in contest.bouts if bout.name == best.name] == [2.0]
+
+
+@pytest.mark.parametrize("seconds", [60.0, 0.0])
+def test_what_computes_something_else_is_left_out_before_anything_is_measured(
+    seconds: float, tmp_path: Path, taking: Any
+) -> None:
+    """The cheapest rule is, and what is searched for again does without it; not without time, when nothing is run."""
+    b = GraphBuilder({"": 20})
+    b.output("y", b.add("Relu", b.input("x", TensorType("float", (4,)))))
+    rules = RuleSet(parse_rules("off: Relu(x) => Abs(x)\nright: Relu(x) => Sqrt(x)"))
+    start = RewriteState(b.build(), rules, Priced(tmp_path / "c", PRICES))
+    first = Finalist("first", start, run(start, "taso", Budget(steps=9)))
+    asked = taking(lambda _: 1.0)
+    contest = Contest(first, differs=lambda graph: bool(asked.append([]) or count(graph, "Abs")))
+    if not seconds:
+        assert contest.run(seconds) is first and not asked
+        return
+    with pytest.warns(UserWarning, match="^off left out: with it outputs differ"):
+        best = contest.run(seconds)
+    assert [best.start.rules[match.rule].name for match in best.found.path] == ["right"]
+    assert asked[:3] == [[]] * 3 and "off" not in best.rules
+
+
+def test_a_start_that_cant_be_run_is_taken_as_it_is(first: Finalist, taking: Any) -> None:
+    def differs(_: Graph) -> bool:
+        raise EquivalenceError("expected a custom operator")
+
+    taking(lambda _: 1.0)
+    assert Contest(first, differs=differs).run(60.0).found.path
 
 
 PRICES = {"Relu": 10, "Neg": 10, "Abs": 5, "Sqrt": 8, "Exp": 1}
@@ -246,7 +275,10 @@ def test_what_rounds_alike_is_searched_for_and_gone_on_from(
     best = Contest(first, options={"alpha": 1.0}).run(60.0)
     assert best.found.state.cost.time_ms == 1 and best.name.endswith(path)
     assert [best.start.rules[match.rule].name for match in best.found.path] == ["first", "then"]
-    assert Finalist("again", best.start, best.found).graphs()[-1] == best.graph
+    state = best.start
+    for match in best.found.path:
+        state = state.apply(match)
+    assert state.graph == best.graph
 
 
 def test_what_rounds_alike_is_measured_though_costs_are_against_it(tmp_path: Path, taking: Any) -> None:

@@ -17,7 +17,7 @@ from taso_gym.cost.objective import Objective, quantities
 from taso_gym.cost.onnxruntime import OnnxRuntimeCost
 from taso_gym.cost.recorded import RecordedCost
 from taso_gym.cost_model import Cost, CostModel
-from taso_gym.equivalence import Report, validate
+from taso_gym.equivalence import Baseline, Report, validate
 from taso_gym.equivalence.walk import SiteChecks, SiteError, WalkChecker
 from taso_gym.graph import Graph
 from taso_gym.rules.rule import Numerics
@@ -164,7 +164,8 @@ def optimize(
     else:
         first = spend._replace(seconds=FIRST * spend.seconds, idle=IDLE * spend.seconds)
         found = run(start, search, first, seed, **kept, **options)
-        contest = Contest(Finalist("first", start, found), search, seed, options, progress=on_contest)
+        differs = Baseline(graph).differs
+        contest = Contest(Finalist("first", start, found), search, seed, options, differs=differs, progress=on_contest)
         if not found.interrupted:
             best = contest.run(spend.seconds - max(found.seconds, time.monotonic() - began))
             start, found, bouts = best.start, _in_all(found, contest), contest.bouts

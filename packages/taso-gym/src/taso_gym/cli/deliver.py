@@ -16,6 +16,7 @@ from taso_gym.cost import bind_dims
 from taso_gym.cost.measure import SessionSettings, measure
 from taso_gym.cost.measurement import MIN_GAIN, Measurement
 from taso_gym.cost.session_settings import DEFAULT, best_settings, code, write_settings
+from taso_gym.equivalence import Baseline
 from taso_gym.equivalence import validate as compare
 from taso_gym.errors import CostError, EquivalenceError
 from taso_gym.optimizer import Result
@@ -69,12 +70,15 @@ def deliver(model: Path, output: Path, result: Result, wanted: Wanted) -> None:
         _deliver(model, output, result, wanted)
     except _DifferenceError as error:
         say(f"{error}: looking for the rule that makes it differ")
-        rest = result.equal_part(lambda graph: not compare(model, graph).ok)  # its sites were equal, each by itself
-        if rest is None:
+        rest = result.equal_part(Baseline(model).differs)  # its sites were equal, each by itself
+        if rest is None or not rest[1]:
             raise EquivalenceError(f"{error}; nothing was written") from error
         left, culprits = rest
         say(f"left out: {', '.join(culprits)}; {left.improvement_percent:.2f} % saved without")
-        _deliver(model, output, left, wanted)
+        try:
+            _deliver(model, output, left, wanted)
+        except _DifferenceError as still:
+            raise EquivalenceError(f"{still}; nothing was written") from still
 
 
 def _deliver(model: Path, output: Path, result: Result, wanted: Wanted) -> None:

@@ -20,6 +20,8 @@ from taso_gym.onnx_io import from_model, load, save, to_model
 from taso_gym.onnx_io.types import element_of
 from taso_gym.tensor import TensorType
 
+FILE_BYTES = 50_000_000
+"""Graphs with more bytes of weights are written to disk, which takes a fourth of the time that copying them does."""
 CHILD_BYTES = 500_000_000
 """Models with more bytes of weights run in a process of their own, one at a time."""
 
@@ -46,7 +48,7 @@ def subject(model: Graph | ModelProto | str | Path, stack: ExitStack) -> Subject
         return Subject(graph, Path(model), _weight_bytes(graph))
     graph = from_model(model) if isinstance(model, ModelProto) else model
     size = _weight_bytes(graph)
-    if size > CHILD_BYTES:
+    if size > FILE_BYTES:
         path = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="taso-gym-"))) / "model.onnx"
         save(graph, path)
         return Subject(graph, path, size)

@@ -92,7 +92,7 @@ def validate(
         if inputs is not None:
             drawn = _given(first, inputs)
         else:
-            drawn = _drawn(first, [first.graph, second.graph] if tolerance is None else [], draws, seed)
+            drawn = run_on_drawn(first, [first.graph, second.graph] if tolerance is None else [], draws, seed)
         found = second.run([d.feeds for d in drawn])
     labels = tuple(" ".join(f"{k}={v}" for k, v in sorted(d.sizes.items())) for d in drawn)
     outputs: list[list[Value]] = []
@@ -132,8 +132,12 @@ def _given(model: Subject, inputs: Sequence[Feeds]) -> list[Draw]:
     return [Draw({}, feeds, result) for feeds, result in zip(inputs, results, strict=True) if isinstance(result, list)]
 
 
-def _drawn(model: Subject, exact: Sequence[Graph], draws: int, seed: int) -> list[Draw]:
-    """Draw inputs of ever tamer kinds until the model runs on some: whole numbers if no graph of ``exact`` rounds."""
+def run_on_drawn(model: Subject, exact: Sequence[Graph], draws: int, seed: int) -> list[Draw]:
+    """Draw inputs of ever tamer kinds until the model runs on some: whole numbers if no graph of ``exact`` rounds.
+
+    Raises:
+        EquivalenceError: it runs on none.
+    """
     kinds = input_kinds(model.graph)
     message = "it was never run"
     for number, plans in enumerate(ROUNDS):

@@ -18,15 +18,16 @@ def equal_part(found: Finalist, differs: Callable[[Graph], bool]) -> tuple[Final
 
     Args:
         found: the result.
-        differs: whether a graph computes something else than the start. One that does so after some of the rewrites is
-            taken to do so after more of them.
+        differs: whether a graph computes something else than the start. One that does so with some of the rules is
+            taken to do so with more of them.
     """
-    if differs(found.start.graph):
-        return None
     culprits: list[str] = []
     while found.found.path and differs(found.graph):
-        graphs = found.graphs()
-        first = bisect_left(range(len(graphs) - 1), True, key=lambda i: differs(graphs[i]))
-        culprits.append(found.way[first].rule)
+        if not culprits and differs(found.start.graph):
+            return None
+        rules = list(dict.fromkeys(rewrite.rule for rewrite in found.way))  # as they came in
+        with_first = range(1, len(rules))
+        enough = bisect_left(with_first, True, key=lambda n: differs(found.without(rules[n:]).graph))
+        culprits.append(rules[enough])
         found = found.without(culprits[-1:])
     return found, tuple(culprits)

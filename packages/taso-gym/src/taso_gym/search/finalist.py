@@ -68,15 +68,6 @@ class Finalist:
             state = child
         return tuple(way)
 
-    def graphs(self) -> list[Graph]:
-        """Return the graph after each rewrite on the way."""
-        graphs: list[Graph] = []
-        state = self.start
-        for match in self.found.path:
-            state = state.apply(match)
-            graphs.append(state.graph)
-        return graphs
-
     @cached_property
     def gains(self) -> Counter[str]:
         """For each rule on the way what it gains by the costs, in picoseconds."""

@@ -3,7 +3,8 @@
 Predicted times are off by a percent or two: operators are measured alone, and whether what they read and write is in
 the cache isn't known; or one kernel is off, and with it all sites of a rule. So what was found is measured end to end
 against what it would be without the rules that gained the most, and the search is done again with other costs and
-without single rules. The fastest stays:
+without single rules. Before the first of these searches and before the first measurement what computes something else
+when it is run loses the rules that make it so (`taso_gym.search.equal`). The fastest stays:
 
 1. by costs that are measured again, in several ways, the cheapest of which is the best (`taso_gym.search.rivals`);
 2. without one of the rules that were used, the one with the least gain first: a rule that pays can be in the way of
@@ -25,9 +26,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
-from taso_gym.errors import CostError
+from taso_gym.errors import CostError, EquivalenceError
+from taso_gym.graph import Graph
 from taso_gym.rules.state import RewriteState
 from taso_gym.search.bouts import Bout, Bouts
+from taso_gym.search.equal import equal_part
 from taso_gym.search.finalist import Finalist, remaining
 from taso_gym.search.race import HEATS
 from taso_gym.search.rivals import FIT_APART, Rivals
@@ -64,6 +67,7 @@ class Contest:
         seed: int = 0,
         options: Mapping[str, Any] | None = None,
         *,
+        differs: Callable[[Graph], bool] | None = None,
         progress: Callable[[str], None] | None = None,
     ) -> None:
         """Begin with the result of a search.
@@ -73,6 +77,7 @@ class Contest:
             search: how to search again, a row of `SEARCHES`.
             seed: of these searches.
             options: of these searches.
+            differs: whether a graph computes something else than the start when it is run; default: none does.
             progress: called with what is done next.
         """
         self.best: Finalist = first
@@ -82,6 +87,7 @@ class Contest:
         self._alike: Finalist | None = None
         self._search, self._seed, self._options = search, seed, dict(options or {})
         self._say: Callable[[str], None] = progress or _silent
+        self._differs: Callable[[Graph], bool] = differs or (lambda _: False)
         self._bouts = Bouts(first, self._say)
         self.explored, self.seconds, self.interrupted, self.exhausted = 0, 0.0, False, False
 
@@ -109,15 +115,32 @@ class Contest:
         return self.best
 
     def _go_on(self) -> None:
+        self._keep_equal()
         if not self._over():
             self._search_by_costs()
         self._leave_out(min(time.monotonic() + COSTED * self._seconds, self._ends - self._bouts.seconds(HEATS[0][1])))
+        self._keep_equal()
         self._take_apart()
         if self._model.depends_on_cache:
             self._meet([self._by_share(self._bouts.evidence.share_outside(self._model))])
             self._meet(map(self._by_share, (0.0, 1.0)))
         for rule in self._doubtful():
             self._meet([self._searched_without(rule)])
+
+    def _keep_equal(self) -> None:
+        """Leave out the rules by which the best computes something else, with a warning, now and from here on."""
+        if self._over():
+            return
+        self._say(f"comparing what {self.best.name} computes")
+        try:
+            rest = equal_part(self.best, self._differs)
+        except EquivalenceError:  # the start can't be run, which is for others to say
+            return
+        if rest and rest[1]:
+            self.best, culprits = rest
+            warnings.warn(f"{', '.join(culprits)} left out: with it outputs differ when they are run", stacklevel=3)
+            self._first, *self._beaten = (each.without(culprits) for each in (self._first, *self._beaten))
+            self._alike = self._alike and self._alike.without(culprits)
 
     def _search_by_costs(self) -> None:
         """Search again by costs that are measured in turns, and keep what costs the least by these."""
