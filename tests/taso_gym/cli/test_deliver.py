@@ -13,10 +13,15 @@ from command_line import run
 from model_texts import parsed
 from onnx import TensorProto, helper, numpy_helper
 
-from taso_gym import cost, onnx_io
+from taso_gym import cost, onnx_io, optimize
+from taso_gym.cli.deliver import Wanted, deliver
 from taso_gym.cost.measure import SessionSettings, measure
 from taso_gym.cost.measurement import THREAD_CPU, Measurement
+from taso_gym.equivalence import Baseline, Report
 from taso_gym.errors import CostError
+from taso_gym.rules.notation import parse_rules
+from taso_gym.rules.ruleset import RuleSet
+from taso_gym.search import Budget
 
 
 @pytest.fixture
@@ -207,3 +212,20 @@ def test_what_cannot_be_timed_is_written_by_force_or_untimed(model, monkeypatch,
 
 def test_a_measurement_takes_two_fresh_sessions():
     assert signature(measure).parameters["sessions"].default >= 2
+
+
+def test_what_only_logits_show_is_left_out_alone(tmp_path, monkeypatch, capsys):
+    """Scores of thousands are one class, with a scale or without: the probabilities are the same."""
+    body = "a = MatMul(x, w)\n b = Neg(a)\n c = Neg(b)\n d = Relu(c)\n e = Relu(d)\n y = Softmax(e)"
+    text = f"g (float[2, 4] x) => (y) {{ {body} }}"
+    path, out = tmp_path / "model.onnx", tmp_path / "out.onnx"
+    onnx.save(parsed(text, w=3e4 * np.eye(4, dtype=np.float32) + np.float32(0.1)), path)
+    rules = RuleSet(parse_rules("lie: Neg(Neg(x)) => Mul(x, 1.01)\nright: Relu(Relu(x)) => Relu(x)"))
+    equal = Report((), ("",), "float64")
+    monkeypatch.setattr("taso_gym.equivalence.walk.check_site", lambda *_, **__: equal)
+    result = optimize(path, "greedy", rules, budget=Budget(steps=50))
+    assert set(result.rule_counts()) == {"lie", "right"}
+    assert not Baseline(path).differs(result.graph)
+    deliver(path, out, result, Wanted(timed=False))
+    assert "left out: lie;" in capsys.readouterr().out
+    assert [node.op_type for node in onnx.load(out).graph.node] == ["MatMul", "Neg", "Neg", "Relu", "Softmax"]

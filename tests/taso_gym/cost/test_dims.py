@@ -3,6 +3,7 @@
 import pytest
 from cost_graphs import symbolic_mlp
 
+from taso_gym.builder import GraphBuilder
 from taso_gym.cost.dims import Dims, bind_dims, size_bytes
 from taso_gym.errors import OptionError
 from taso_gym.tensor import Dim, OtherType, TensorType, floor_div, symbol
@@ -62,3 +63,15 @@ def test_sizes_in_bytes() -> None:
     assert size_bytes(TensorType("float16", (3, 5))) == 30
     assert size_bytes(TensorType("int4", (3,))) == 2
     assert size_bytes(TensorType("float", None)) == size_bytes(OtherType(b"")) == size_bytes(None) == 0
+
+
+def test_a_symbol_that_is_called_a_sum_is_one() -> None:
+    """As exporters name what a cache and a new token have together; what is given for it by name counts."""
+    b = GraphBuilder({"": 20})
+    types = [TensorType("float", (1, symbol(name))) for name in ("past + 1", "past", "past + of", "one + two")]
+    b.output("y", b.add("Concat", *(b.input(f"x{i}", t) for i, t in enumerate(types)), axis=1))
+    graph = b.build()
+    expected = {"past + 1": 129, "past": 128, "past + of": 128, "one + two": 128}
+    assert bind_dims(graph) == expected
+    assert bind_dims(graph, {"past": 16}) == expected | {"past": 16, "past + 1": 17}
+    assert bind_dims(graph, {"past + 1": 5})["past + 1"] == 5

@@ -11,9 +11,13 @@ from typing import Any
 import onnx
 import pytest
 from cost_graphs import write_chain
+from model_texts import parsed
 from onnx import TensorProto, helper
 
+from taso_gym import onnx_io
+from taso_gym.cost import bind_dims
 from taso_gym.cost import measure as measure_module
+from taso_gym.cost.latency_child import sizes
 from taso_gym.cost.measure import Runner, SessionSettings, measure, seconds_of
 from taso_gym.errors import CostError, MissingPackageError, OptionError
 
@@ -60,6 +64,27 @@ def test_symbols_are_bound(tmp_path: Path) -> None:
     assert fast.time_ms("m") > 0 and slow.time_ms("m") > 0
     with pytest.raises(CostError, match="expected m to run, found"):
         measure({"m": model}, dims={"n": 63}, sessions=1, rounds=1)
+
+
+def test_an_open_dimension_without_a_name_is_bound_by_the_symbol_that_it_is_given(tmp_path: Path) -> None:
+    path = tmp_path / "a.onnx"
+    onnx.save(parsed("g (float[?, 3, ?] x) => (y) { y = Relu(x) }"), path)
+    dims = bind_dims(onnx_io.load(path), {"x#0": 8})
+    assert sizes("x", [None, 3, None], dims) == [8, 3, 128]
+    assert sizes("x", ["x#0", 3, "n"], dims) == [8, 3, 128] and sizes("y", [None, None], dims) == [1, 128]
+
+
+@pytest.mark.parametrize("given", [{}, {"p": 16}])
+def test_a_model_with_a_cache_of_keys_is_measured(given: dict[str, int], tmp_path: Path) -> None:
+    """A dimension that is called a sum has that size, or onnxruntime can't add the two inputs."""
+    path = tmp_path / "a.onnx"
+    types = {"past": [1, "p"], "new": [1, 1], "mask": [1, "p + 1"], "y": [1, "p + 1"]}
+    *inputs, output = [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in types.items()]
+    concat = helper.make_node("Concat", ["past", "new"], ["all"], axis=1)
+    graph = helper.make_graph([concat, helper.make_node("Add", ["all", "mask"], ["y"])], "g", inputs, [output])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9), path)
+    dims = bind_dims(onnx_io.load(path), given)
+    assert measure({"m": path}, dims=dims, sessions=1, rounds=1).time_ms("m") > 0
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Equal models are found equal, others are told apart, and rounding is told from errors."""
 
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 
 import numpy as np
@@ -95,6 +96,27 @@ def test_large_models_run_in_processes_of_their_own(monkeypatch: pytest.MonkeyPa
     onnx.save(model, path)
     assert validate(path, from_model(model)).ok
     assert not validate(path, parsed("g (float[4] x) => (y) { y = Add(x, w) }", w=np.zeros(4, F32))).ok
+
+
+def test_a_large_model_is_run_as_it_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not as it is written back: what both would get wrong couldn't be seen."""
+    monkeypatch.setattr(subject, "FILE_BYTES", 10)
+    model = parsed("g (float[4] x) => (y) { d = Dropout(x)\n y = Mul(d, w) }", w=np.ones(4, F32))
+    with ExitStack() as stack:
+        content = subject.subject(model, stack).content
+        assert isinstance(content, Path) and onnx.load(content) == model
+    assert not content.exists()
+
+
+def test_rewritten_parts_of_much_work_are_not_computed_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(validation, "REFERENCE_BYTES", 1)
+    graph = from_model(parsed("g (float[4] x) => (y) { a = Mul(x, w)\n y = Relu(a) }", w=np.full(4, 0.1, F32)))
+    state = RewriteState(graph, RuleSet(parse_rules("max: Relu(x) => Max(x, 0)")))
+    child = state.child_graph(state.matches[0][0])
+    assert validate(graph, child, rewritten=(graph, child)).basis.startswith("float64 reference of the rewritten parts")
+    monkeypatch.setattr(validation, "MOST_FLOPS", 7)
+    basis = validate(graph, child, rewritten=(graph, child)).basis
+    assert basis == "float32 only: weights of 16 bytes; nor the rewritten parts together: 0 GFLOP"
 
 
 def test_a_child_gives_what_the_process_itself_gives(tmp_path: Path) -> None:

@@ -8,11 +8,12 @@ import pytest
 from taso_gym import RuleSet
 from taso_gym.builder import GraphBuilder
 from taso_gym.cost.roofline import RooflineCost
+from taso_gym.errors import EquivalenceError, OptionError
 from taso_gym.graph import Graph
 from taso_gym.rules.notation import parse_rules
 from taso_gym.rules.state import RewriteState
 from taso_gym.search import Budget, run
-from taso_gym.search.equal import equal_part
+from taso_gym.search.equal import Screen, equal_part
 from taso_gym.search.finalist import Finalist
 from taso_gym.tensor import TensorType
 
@@ -73,3 +74,40 @@ def test_few_graphs_are_compared(found: Finalist) -> None:
     asked: list[Graph] = []
     equal_part(found, lambda graph: bool(asked.append(graph)) or not has(graph, "Neg", 4))
     assert len(asked) <= 2 + int(np.ceil(np.log2(6))) + 1
+
+
+@pytest.mark.parametrize("culprit", ["neg-neg", "relu-relu", "exp-sum"])
+def test_rules_that_an_equal_result_has_are_not_compared_again(found: Finalist, culprit: str) -> None:
+    asked: list[Graph] = []
+    ops = {"neg-neg": ("Neg", 4), "relu-relu": ("Relu", 3), "exp-sum": ("Exp", 4)}
+    screen = Screen(lambda graph: bool(asked.append(graph)) or not has(graph, *ops[culprit]), lambda _: None)
+    with pytest.warns(UserWarning, match=f"^{culprit} left out: with it outputs differ"):
+        left = screen.passed(found, lambda: 1.0)
+    assert screen.culprits == (culprit,) and len(left.found.path) == 4
+    count = len(asked)
+    assert screen.passed(found, lambda: 1.0).graph == left.graph
+    assert screen.passed(found.without(["neg-neg"]), lambda: 1.0).gains.keys() <= left.gains.keys()
+    assert len(asked) == count
+
+
+def test_what_there_is_no_time_for_is_not_compared(found: Finalist) -> None:
+    """The third comparison is one too many; the next finalist is compared all the same."""
+    asked: list[Graph] = []
+    screen = Screen(lambda graph: bool(asked.append(graph)) or not has(graph, "Neg", 4), lambda _: None)
+    assert screen.passed(found, lambda: 2.0 - len(asked)) is found
+    assert len(asked) == 2 and not screen.culprits
+    with pytest.warns(UserWarning, match="neg-neg left out"):
+        assert screen.passed(found, lambda: 1.0) is not found
+
+
+@pytest.mark.parametrize("error", [EquivalenceError("a custom operator"), OptionError("a full disk"), MemoryError()])
+def test_what_cant_be_run_is_asked_once(found: Finalist, error: Exception) -> None:
+    asked: list[Graph] = []
+
+    def differs(graph: Graph) -> bool:
+        asked.append(graph)
+        raise error
+
+    screen = Screen(differs, lambda _: None)
+    assert screen.passed(found, lambda: 1.0) is found and screen.passed(found, lambda: 1.0) is found
+    assert len(asked) == 1

@@ -19,12 +19,12 @@ from taso_gym.builder import GraphBuilder
 from taso_gym.cost import node_times
 from taso_gym.cost.measurement import THREAD_CPU, Measurement
 from taso_gym.cost.onnxruntime import OnnxRuntimeCost
-from taso_gym.errors import CostError, EquivalenceError
+from taso_gym.errors import CheckpointError, CostError, OptionError
 from taso_gym.graph import Graph
 from taso_gym.rules.notation import parse_rules
 from taso_gym.rules.ruleset import RuleSet
 from taso_gym.rules.state import RewriteState
-from taso_gym.search import Budget, bouts, evidence, finalists, run
+from taso_gym.search import Budget, SearchResult, bouts, evidence, finalists, run
 from taso_gym.search.evidence import START, Evidence
 from taso_gym.search.finalist import Finalist
 from taso_gym.search.finalists import Contest
@@ -115,12 +115,59 @@ def test_what_computes_something_else_is_left_out_before_anything_is_measured(
     assert asked[:3] == [[]] * 3 and "off" not in best.rules
 
 
-def test_a_start_that_cant_be_run_is_taken_as_it_is(first: Finalist, taking: Any) -> None:
-    def differs(_: Graph) -> bool:
-        raise EquivalenceError("expected a custom operator")
+def test_what_computes_something_else_doesnt_win(tmp_path: Path, taking: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first is equal; what is found without the rule that rounds differently takes less time and is not."""
+    monkeypatch.setattr(bouts, "HOPELESS", 3.0)
+    b = GraphBuilder({"": 20})
+    b.output("y", b.add("Neg", b.input("x", TensorType("float", (4,)))))
+    rules = RuleSet(parse_rules("cheap [fast]: Neg(x) => Abs(x)\noff: Neg(x) => Sqrt(x)"))
+    start = RewriteState(b.build(), rules, Priced(tmp_path / "c", PRICES))
+    first = Finalist("first", start, run(start, "taso", Budget(steps=9)))
+    assert count(first.graph, "Abs") == 1
+    taking(lambda graph: 1.0 - 0.3 * count(graph, "Abs") - 0.5 * count(graph, "Sqrt"))
+    assert count(Contest(first).run(60.0).graph, "Sqrt") == 1
+    with pytest.warns(UserWarning, match="^off left out"):
+        best = Contest(first, differs=lambda graph: bool(count(graph, "Sqrt"))).run(60.0)
+    assert count(best.graph, "Abs") == 1
 
+
+@pytest.mark.parametrize(
+    "error", [OptionError("expected room on the disk"), MemoryError("no room"), OSError("no file")]
+)
+def test_what_fails_leaves_what_was_found(first: Finalist, error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setattr(evidence, "measure", fail)
+    with pytest.warns(UserWarning, match="the contest of finalists ended early: (expected|no) (room|file)"):
+        assert Contest(first).run(60.0).found.path
+
+
+def test_a_search_that_knows_no_other_rules_is_done_without(
+    first: Finalist, taking: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a policy's: what it found is still taken apart and measured."""
+
+    def strict(start: RewriteState, *args: Any, **kwargs: Any) -> SearchResult:
+        if start.rules.digest != first.start.rules.digest:
+            raise CheckpointError("expected other rules")
+        return run(start, *args, **kwargs)
+
+    monkeypatch.setattr(finalists, "run", strict)
+    taking(lambda graph: 3.0 - count(graph, "MatMul"))
+    best = Contest(first).run(60.0)
+    assert count(best.graph, "MatMul") == 2 and best.name == "first, without matmul-assoc"
+
+
+def test_a_rule_that_gives_the_same_as_another_is_no_obstacle(tmp_path: Path, taking: Any) -> None:
+    """What was found without the one that rounds differently isn't there with both: the first of them counts."""
+    b = GraphBuilder({"": 20})
+    b.output("y", b.add("Neg", b.input("x", TensorType("float", (4,)))))
+    rules = RuleSet(parse_rules("quick [fast]: Neg(x) => Abs(x)\nplain: Neg(x) => Abs(x)"))
+    start = RewriteState(b.build(), rules, Priced(tmp_path / "c", PRICES))
     taking(lambda _: 1.0)
-    assert Contest(first, differs=differs).run(60.0).found.path
+    best = Contest(Finalist("first", start, run(start, "taso", Budget(steps=9)))).run(60.0)
+    assert count(best.graph, "Abs") == 1
 
 
 PRICES = {"Relu": 10, "Neg": 10, "Abs": 5, "Sqrt": 8, "Exp": 1}

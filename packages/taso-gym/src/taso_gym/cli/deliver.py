@@ -71,6 +71,8 @@ def deliver(model: Path, output: Path, result: Result, wanted: Wanted) -> None:
     except _DifferenceError as error:
         say(f"{error}: looking for the rule that makes it differ")
         rest = result.equal_part(Baseline(model).differs)  # its sites were equal, each by itself
+        if rest and not rest[1]:  # only logits or whole numbers show it
+            rest = result.equal_part(lambda graph: not compare(model, graph).ok)
         if rest is None or not rest[1]:
             raise EquivalenceError(f"{error}; nothing was written") from error
         left, culprits = rest

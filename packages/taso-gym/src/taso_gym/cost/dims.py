@@ -20,11 +20,21 @@ LEADING, OTHER = 1, 128
 def bind_dims(graph: Graph, given: Mapping[str, int] | None = None) -> dict[str, int]:
     """Return a value for every symbol of the graph inputs' shapes.
 
-    It is the given one, else the one that the graph was loaded with, else 1 where the symbol first occurs on a leading
-    axis and 128 where it first occurs on another.
+    It is the given one, else the one that the graph was loaded with, else the sum where the symbol is called one
+    ("past + 1"), else 1 where it first occurs on a leading axis and 128 where it first occurs on another.
     """
-    types = [graph.type_of(value) for value in graph.info.inputs]
-    return {**_defaults(types), **graph.info.dims, **(given or {})}
+    known = {**graph.info.dims, **(given or {})}
+    return {**with_sums({**_defaults(map(graph.type_of, graph.info.inputs)), **known}), **known}
+
+
+def with_sums(dims: Mapping[str, int]) -> dict[str, int]:
+    """Return values of symbols in which one that is called the sum of others ("past + 1") has that value."""
+    found = dict(dims)
+    for name in found:
+        terms = [int(t) if t.isdecimal() else found.get(t) for t in name.split(" + ")]
+        if len(terms) > 1 and None not in terms:
+            found[name] = sum(t for t in terms if t is not None)
+    return found
 
 
 class Dims:

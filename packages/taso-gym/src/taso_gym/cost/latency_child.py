@@ -108,7 +108,7 @@ def bind_input(binding: Any, entry: Any, value: NDArray[Any], device: str) -> An
 def draw(entry: Any, dims: Mapping[str, int], rng: np.random.Generator) -> NDArray[Any]:
     """Return a value for a session's input: normal floats, else 0 and 1, which serve as token ids and masks."""
     kind = entry.type.removeprefix("tensor(").removesuffix(")")
-    shape = sizes(entry.shape, dims)
+    shape = sizes(entry.name, entry.shape, dims)
     if kind in ("float", "double", "float16"):
         return rng.standard_normal(shape).astype({"float": "f4", "double": "f8", "float16": "f2"}[kind])
     if kind == "string":
@@ -124,10 +124,16 @@ def draw(entry: Any, dims: Mapping[str, int], rng: np.random.Generator) -> NDArr
     raise TypeError(f"expected a tensor as input {entry.name!r}, found {entry.type}")
 
 
-def sizes(shape: Sequence[int | str | None], dims: Mapping[str, int]) -> list[int]:
-    """Return a size for each dimension: its own, the given one of its symbol, else 1 (leading axis) or 128."""
+def sizes(name: str, shape: Sequence[int | str | None], dims: Mapping[str, int]) -> list[int]:
+    """Return a size for each dimension of an input: its own, the given one of its symbol, else 1 (leading axis) or 128.
+
+    A dimension without a name has the symbol that `taso_gym.onnx_io` gives it, ``name#axis``.
+    """
     defaults = [OTHER if axis else LEADING for axis in range(len(shape))]
-    return [d if isinstance(d, int) else dims.get(str(d), n) for d, n in zip(shape, defaults, strict=True)]
+    return [
+        size if isinstance(size, int) else dims.get(size or f"{name}#{axis}", defaults[axis])
+        for axis, size in enumerate(shape)
+    ]
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from onnx import NodeProto, TypeProto
 
+from taso_gym.cost.dims import with_sums
 from taso_gym.equivalence.compare import Value
 from taso_gym.errors import EquivalenceError
 from taso_gym.graph import SINK, Graph, Node, output_index, producer_of, value_of
@@ -123,11 +124,7 @@ def bind_sizes(types: list[ValueType], sizes: Sizes, given: Mapping[str, int]) -
             size = sizes.leading if axis == 0 else sizes.spatial if axis >= 2 and len(shape) >= 4 else sizes.other
             found.update({s: size for s in _symbols(dim) if s not in found})
     found |= {name: size for name, size in given.items() if name in found}
-    for name in found:
-        terms = [int(t) if t.isdecimal() else found.get(t) for t in name.split(" + ")]
-        if len(terms) > 1 and None not in terms:
-            found[name] = sum(t for t in terms if t is not None)
-    return found
+    return with_sums(found)
 
 
 def _symbols(dim: Dim) -> list[str]:

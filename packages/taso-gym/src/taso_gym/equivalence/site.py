@@ -16,8 +16,10 @@ from taso_gym.equivalence.draw import ROUNDS, bind_sizes, draw, kind_of
 from taso_gym.equivalence.report import OutputReport, Report
 from taso_gym.graph import Graph, output_index, producer_of
 from taso_gym.onnx_io.reference import run_graph
+from taso_gym.ops import Operator
 from taso_gym.ops.floating import FLOAT64
-from taso_gym.tensor import TensorType
+from taso_gym.signature import Signature
+from taso_gym.tensor import Dim, TensorType
 
 SITE_TOLERANCE = {"double": 1e-6, "float": 1e-6, "float16": 8e-3, "bfloat16": 6e-2}
 """Largest error of a site by the element type of its result, relative to the magnitude.
@@ -112,6 +114,16 @@ def check_site(
     names = [_name(before, x) for x, _ in pairs]
     outputs = (OutputReport(name, worst(column)) for name, column in zip(names, columns, strict=True))
     return Report(tuple(outputs), tuple(labels), "both in float64")
+
+
+def operations(signatures: Iterable[Signature]) -> int:
+    """Return how many floating-point operations some operators take, as far as their sizes are fixed."""
+    found: list[Dim] = []
+    for sig in signatures:
+        if isinstance(sig.op, Operator) and all(t is None or t.is_static for t in sig.inputs):
+            inputs, outputs = sig.inputs, tuple(t for t in sig.outputs if isinstance(t, TensorType))
+            found.append(sig.op.flops(inputs, outputs, dict(sig.attrs)))  # pyright: ignore[reportArgumentType]
+    return sum(f for f in found if isinstance(f, int))
 
 
 def _has(graph: Graph, value: int) -> bool:

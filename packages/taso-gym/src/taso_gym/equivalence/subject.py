@@ -22,6 +22,8 @@ from taso_gym.tensor import TensorType
 
 FILE_BYTES = 50_000_000
 """Graphs with more bytes of weights are written to disk, which takes a fourth of the time that copying them does."""
+PROTO_BYTES = 2_000_000_000
+"""What is larger can't be one message, with what isn't weights."""
 CHILD_BYTES = 500_000_000
 """Models with more bytes of weights run in a process of their own, one at a time."""
 
@@ -48,11 +50,14 @@ def subject(model: Graph | ModelProto | str | Path, stack: ExitStack) -> Subject
         return Subject(graph, Path(model), _weight_bytes(graph))
     graph = from_model(model) if isinstance(model, ModelProto) else model
     size = _weight_bytes(graph)
-    if size > FILE_BYTES:
-        path = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="taso-gym-"))) / "model.onnx"
+    if size <= FILE_BYTES:
+        return Subject(graph, (model if isinstance(model, ModelProto) else to_model(graph)).SerializeToString(), size)
+    path = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="taso-gym-"))) / "model.onnx"
+    if isinstance(model, ModelProto) and size < PROTO_BYTES:
+        path.write_bytes(model.SerializeToString())
+    else:
         save(graph, path)
-        return Subject(graph, path, size)
-    return Subject(graph, (model if isinstance(model, ModelProto) else to_model(graph)).SerializeToString(), size)
+    return Subject(graph, path, size)
 
 
 def _weight_bytes(graph: Graph) -> int:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 from math import nan
 from pathlib import Path
 from typing import NamedTuple
@@ -18,7 +19,7 @@ from taso_gym.equivalence.exact import exact_magnitude
 from taso_gym.equivalence.logits import Logits, logits_of
 from taso_gym.equivalence.report import FLOAT32_ONLY, OutputReport, Report
 from taso_gym.equivalence.runtime import Feeds
-from taso_gym.equivalence.site import check_site
+from taso_gym.equivalence.site import check_site, operations
 from taso_gym.equivalence.subject import Subject, expect_one_interface, subject
 from taso_gym.errors import EquivalenceError, ModelError, OptionError
 from taso_gym.graph import Graph
@@ -27,6 +28,8 @@ from taso_gym.ops.floating import FLOAT64
 
 REFERENCE_BYTES = 200_000_000
 """Models with at most so many bytes of weights are run in float64, too."""
+MOST_FLOPS = 200_000_000_000
+"""Work of the rewritten parts above which they aren't computed in float64 together: ten seconds."""
 NOT_WORSE = 4.0
 """The second model only rounds differently if its error against float64 is at most so many times the first's."""
 CREDIBLE = 100.0
@@ -100,7 +103,7 @@ def validate(
         if isinstance(result, str):
             return Report((), labels, f"{FLOAT32_ONLY}: there is nothing to compare", f"it doesn't run: {result}")
         outputs.append(result)
-    report = _report(first, drawn, outputs, labels, tolerance)
+    report = report_on(first, drawn, outputs, labels, partial(reference_of, first, drawn), tolerance)
     if logits := logits_of(first.graph, second.graph):
         report = _with_logits(report, logits, drawn[0].feeds, tolerance)
     weak = report.is_float32_only or any(o.is_constant for o in report.outputs)
@@ -116,6 +119,10 @@ def _with_logits(report: Report, logits: Logits, feeds: Feeds, tolerance: float 
 
 def _with_sites(report: Report, before: Graph, after: Graph) -> Report:
     """Return a report that also rests on what the rewritten parts give in float64."""
+    removed, added = before.nodes.keys() - after.nodes.keys(), after.nodes.keys() - before.nodes.keys()
+    work = operations(before.nodes[i].sig for i in removed) + operations(after.nodes[i].sig for i in added)
+    if work > MOST_FLOPS:
+        return replace(report, basis=f"{report.basis}; nor the rewritten parts together: {work / 1e9:.0f} GFLOP")
     try:
         sites = check_site(before, after, draws=1)
     except ModelError as error:
@@ -162,13 +169,24 @@ def run_on_drawn(model: Subject, exact: Sequence[Graph], draws: int, seed: int) 
     )
 
 
-def _report(
+def report_on(
     first: Subject,
     drawn: Sequence[Draw],
     found: Sequence[list[Value]],
     labels: tuple[str, ...],
-    tolerance: float | None,
+    reference: Callable[[int], list[Value]],
+    tolerance: float | None = None,
 ) -> Report:
+    """Return how what a second model gave on what was drawn differs from what the first gave.
+
+    Args:
+        first: the first model.
+        drawn: what was drawn.
+        found: outputs of the second, for each draw.
+        labels: sizes of each draw, for people.
+        reference: computes the outputs of a draw in float64 (`reference_of`).
+        tolerance: as in `validate`.
+    """
     names, whole = first.graph.info.output_names, drawn[0].whole
     if whole is not None:
         tolerance = 0.0
@@ -178,7 +196,7 @@ def _report(
     ]
     suspects = [i for i, listed in enumerate(differences) if not all(d.ok for d in listed)]
     if whole is None:
-        references, basis = _references(first, drawn, suspects or [0])
+        references, basis = _references(first, suspects or [0], reference)
     else:
         references, basis = {}, f"exact: whole numbers up to {whole}, on which neither model rounds"
     reports: list[OutputReport] = []
@@ -215,18 +233,26 @@ def _error(reference: Value, found: Value) -> float:
     return compare_floats(reference, found.astype(np.float64), 0.0).relative
 
 
-def _references(first: Subject, drawn: Sequence[Draw], wanted: Sequence[int]) -> tuple[dict[int, list[Value]], str]:
+def _references(
+    first: Subject, wanted: Sequence[int], reference: Callable[[int], list[Value]]
+) -> tuple[dict[int, list[Value]], str]:
     """Return the outputs of some draws computed in float64, and what the comparison rests on."""
     if first.weight_bytes > REFERENCE_BYTES:
         return {}, f"{FLOAT32_ONLY}: weights of {first.weight_bytes} bytes"
-    graph = first.graph
-    by_name = {graph.leaves[v].name: v for v in graph.info.inputs}
-    references: dict[int, list[Value]] = {}
     try:
-        for i in wanted:
-            feeds = {by_name[name]: value for name, value in drawn[i].feeds.items() if name in by_name}
-            values = run_graph(graph, feeds, graph.outputs, FLOAT64, drawn[i].sizes)
-            references[i] = [FLOAT64.to_numpy(v) if isinstance(v, np.ndarray) else v for v in values]
+        return {i: reference(i) for i in wanted}, "float64 reference"
     except ModelError as error:
         return {}, f"{FLOAT32_ONLY}: {error}"
-    return references, "float64 reference"
+
+
+def reference_of(first: Subject, drawn: Sequence[Draw], i: int) -> list[Value]:
+    """Compute the outputs of one draw in float64.
+
+    Raises:
+        ModelError: the model holds an operator that can't be computed here.
+    """
+    graph = first.graph
+    by_name = {graph.leaves[v].name: v for v in graph.info.inputs}
+    feeds = {by_name[name]: value for name, value in drawn[i].feeds.items() if name in by_name}
+    values = run_graph(graph, feeds, graph.outputs, FLOAT64, drawn[i].sizes)
+    return [FLOAT64.to_numpy(v) if isinstance(v, np.ndarray) else v for v in values]

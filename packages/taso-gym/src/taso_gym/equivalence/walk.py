@@ -8,13 +8,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from taso_gym.equivalence.site import check_site
+from taso_gym.equivalence.site import check_site, operations
 from taso_gym.errors import EquivalenceError, ModelError
 from taso_gym.graph import Graph
-from taso_gym.ops import Operator
 from taso_gym.rules.state import Match, RewriteState
 from taso_gym.signature import Signature
-from taso_gym.tensor import Dim, TensorType
 
 MAX_FLOPS = 20_000_000_000
 """Work of a site above which it isn't computed in float64: some seconds."""
@@ -77,7 +75,7 @@ class WalkChecker:
         key = (match.rule, match.variant, tuple(state.graph.nodes[i].sig for i in match.nodes))
         name = state.rules[match.rule].name
         if key not in self._known:
-            self._known[key] = _error(name, state.graph, child, _work(key[2]))
+            self._known[key] = _error(name, state.graph, child, operations(key[2]))
         error = self._known[key]
         self._errors.append(error)
         if error is None:
@@ -87,16 +85,6 @@ class WalkChecker:
         """Return what was found so far."""
         found = [error for error in self._errors if error is not None]
         return SiteChecks(len(self._errors), len(found), max(found, default=0.0), tuple(self._unknown))
-
-
-def _work(signatures: tuple[Signature, ...]) -> int:
-    """Return the operations of a site, as far as its sizes are fixed."""
-    found: list[Dim] = []
-    for sig in signatures:
-        if isinstance(sig.op, Operator) and all(t is None or t.is_static for t in sig.inputs):
-            inputs, outputs = sig.inputs, tuple(t for t in sig.outputs if isinstance(t, TensorType))
-            found.append(sig.op.flops(inputs, outputs, dict(sig.attrs)))  # pyright: ignore[reportArgumentType]
-    return sum(f for f in found if isinstance(f, int))
 
 
 def _error(rule: str, before: Graph, after: Graph, flops: int) -> float | None:

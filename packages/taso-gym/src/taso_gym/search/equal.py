@@ -6,9 +6,11 @@ all masked by the lowest float, where the operators that it stands for give the 
 
 from __future__ import annotations
 
+import warnings
 from bisect import bisect_left
 from collections.abc import Callable
 
+from taso_gym.errors import TasoError
 from taso_gym.graph import Graph
 from taso_gym.search.finalist import Finalist
 
@@ -31,3 +33,62 @@ def equal_part(found: Finalist, differs: Callable[[Graph], bool]) -> tuple[Final
         culprits.append(rules[enough])
         found = found.without(culprits[-1:])
     return found, tuple(culprits)
+
+
+class Screen:
+    """Takes the rules out of finalists that make them differ, and remembers which do and which don't.
+
+    Attributes:
+        culprits: rules that do.
+    """
+
+    def __init__(self, differs: Callable[[Graph], bool], say: Callable[[str], None]) -> None:
+        """Begin with nothing known.
+
+        Args:
+            differs: as for `equal_part`.
+            say: called with what is compared.
+        """
+        self.culprits: tuple[str, ...] = ()
+        self._differs, self._say, self._harmless = differs, say, frozenset[str]()
+
+    def passed(self, finalist: Finalist, left: Callable[[], float]) -> Finalist:
+        """Return what is left of a finalist, with a warning if something is taken out.
+
+        One whose rules an equal one had, too, is taken to be equal. So are all where the start can't be run or isn't
+        equal to itself, and one for which there isn't time: whoever writes a result compares it again.
+
+        Args:
+            finalist: it.
+            left: returns the seconds that are left.
+        """
+
+        def differs(graph: Graph) -> bool:
+            if left() <= 0:
+                raise TimeoutError
+            return self._differs(graph)
+
+        if not finalist.gains.keys().isdisjoint(self.culprits):
+            finalist = finalist.without(self.culprits)
+        if finalist.gains.keys() <= self._harmless:
+            return finalist
+        self._say(f"comparing what {finalist.name} computes")
+        try:
+            rest = equal_part(finalist, differs)
+        except TimeoutError:
+            return finalist
+        except (TasoError, MemoryError, OSError):
+            rest = None
+        if rest is None:
+            self._differs = _never
+            return finalist
+        finalist, culprits = rest
+        if culprits:
+            warnings.warn(f"{', '.join(culprits)} left out: with it outputs differ when they are run", stacklevel=2)
+        self.culprits += culprits
+        self._harmless |= finalist.gains.keys()
+        return finalist
+
+
+def _never(_: Graph) -> bool:
+    return False

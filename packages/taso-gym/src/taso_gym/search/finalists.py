@@ -3,8 +3,8 @@
 Predicted times are off by a percent or two: operators are measured alone, and whether what they read and write is in
 the cache isn't known; or one kernel is off, and with it all sites of a rule. So what was found is measured end to end
 against what it would be without the rules that gained the most, and the search is done again with other costs and
-without single rules. Before the first of these searches and before the first measurement what computes something else
-when it is run loses the rules that make it so (`taso_gym.search.equal`). The fastest stays:
+without single rules. What computes something else when it is run loses the rules that make it so before more is
+searched for, and before it is measured (`taso_gym.search.equal`). The fastest stays:
 
 1. by costs that are measured again, in several ways, the cheapest of which is the best (`taso_gym.search.rivals`);
 2. without one of the rules that were used, the one with the least gain first: a rule that pays can be in the way of
@@ -26,15 +26,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
-from taso_gym.errors import CostError, EquivalenceError
+from taso_gym.errors import CostError, TasoError
 from taso_gym.graph import Graph
 from taso_gym.rules.state import RewriteState
 from taso_gym.search.bouts import Bout, Bouts
-from taso_gym.search.equal import equal_part
+from taso_gym.search.equal import Screen
 from taso_gym.search.finalist import Finalist, remaining
 from taso_gym.search.race import HEATS
 from taso_gym.search.rivals import FIT_APART, Rivals
-from taso_gym.search.run import Budget, run
+from taso_gym.search.run import Budget, SearchResult, run
 
 FIRST, IDLE = 0.5, 0.1
 """Part of a budget that the first search gets at most, and part of it after which a search ends that finds nothing."""
@@ -87,7 +87,7 @@ class Contest:
         self._alike: Finalist | None = None
         self._search, self._seed, self._options = search, seed, dict(options or {})
         self._say: Callable[[str], None] = progress or _silent
-        self._differs: Callable[[Graph], bool] = differs or (lambda _: False)
+        self._screen = Screen(differs or (lambda _: False), self._say)
         self._bouts = Bouts(first, self._say)
         self.explored, self.seconds, self.interrupted, self.exhausted = 0, 0.0, False, False
 
@@ -99,7 +99,8 @@ class Contest:
     def run(self, seconds: float) -> Finalist:
         """Return the fastest; no new search begins after ``seconds``.
 
-        Ctrl-C ends the contest, and so do costs that can't be measured any more, with a warning.
+        Ctrl-C ends the contest, and so does what fails, with a warning: costs that can't be measured any more, a disk
+        that is full, want of memory.
         """
         began = time.monotonic()
         self._seconds, self._ends = seconds, began + seconds
@@ -109,7 +110,7 @@ class Contest:
         except KeyboardInterrupt:
             self.interrupted = True
             self._say("interrupted")
-        except CostError as error:
+        except (TasoError, MemoryError, OSError) as error:
             warnings.warn(f"the contest of finalists ended early: {error}", stacklevel=2)
         self.seconds = time.monotonic() - began
         return self.best
@@ -128,19 +129,10 @@ class Contest:
             self._meet([self._searched_without(rule)])
 
     def _keep_equal(self) -> None:
-        """Leave out the rules by which the best computes something else, with a warning, now and from here on."""
-        if self._over():
-            return
-        self._say(f"comparing what {self.best.name} computes")
-        try:
-            rest = equal_part(self.best, self._differs)
-        except EquivalenceError:  # the start can't be run, which is for others to say
-            return
-        if rest and rest[1]:
-            self.best, culprits = rest
-            warnings.warn(f"{', '.join(culprits)} left out: with it outputs differ when they are run", stacklevel=3)
-            self._first, *self._beaten = (each.without(culprits) for each in (self._first, *self._beaten))
-            self._alike = self._alike and self._alike.without(culprits)
+        """Take out of the best what makes it compute something else; searches from here on do without."""
+        self.best = self._screen.passed(self.best, self._left)
+        if not self._first.rules.isdisjoint(self._screen.culprits):
+            self._first = self._first.without(self._screen.culprits)
 
     def _search_by_costs(self) -> None:
         """Search again by costs that are measured in turns, and keep what costs the least by these."""
@@ -197,7 +189,13 @@ class Contest:
     def _again(self, name: str, start: RewriteState, idle: float = AGAIN * IDLE, until: float = math.inf) -> Finalist:
         self._say(f"searching again, {name}")
         budget = Budget(max(min(AGAIN * self._seconds, self._left(until)), 0.0), idle=idle * self._seconds)
-        found = run(start, self._search, budget, self._seed, **self._options)
+        try:
+            found = run(start, self._search, budget, self._seed, **self._options)
+        except CostError:
+            raise
+        except TasoError as error:  # a policy knows only the rules that it learned with
+            self._say(str(error))
+            found = SearchResult(start, (), 0, 0.0, exhausted=True, interrupted=False)
         self.explored += found.explored
         if found.interrupted:
             self.interrupted, self._ends = True, time.monotonic()
@@ -230,7 +228,7 @@ class Contest:
 
     def _meet(self, finalists: Iterable[Finalist | None]) -> list[Finalist]:
         """Measure finalists against the best, which the fastest replaces; return the faster ones; none after Ctrl-C."""
-        found = list(finalists)
+        found = [finalist and self._screen.passed(finalist, self._left) for finalist in finalists]
         if self.interrupted:
             return []
         self.best, faster = self._bouts.meet(self.best, found, self._model, self._ends)

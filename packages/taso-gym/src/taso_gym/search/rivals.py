@@ -20,6 +20,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from taso_gym.cost.onnxruntime import OnnxRuntimeCost
+from taso_gym.errors import MatchError
 from taso_gym.rules.state import RewriteState
 from taso_gym.search.finalist import Finalist, remaining
 
@@ -97,7 +98,10 @@ class Rivals:
         self._take(alike)
         if self._over():
             return
-        known = alike.costed_by(self.model, rules)
+        try:
+            known = alike.costed_by(self.model, rules)
+        except MatchError:  # one that rounds differently gives the same graph, and comes first
+            return
         on = self._again("with what rounds differently after all else", known.found.state)
         path = (*known.found.path, *on.found.path)
         self._take(replace(on, start=known.start, found=replace(on.found, path=path)))
