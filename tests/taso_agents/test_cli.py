@@ -8,6 +8,8 @@ from pathlib import Path
 import onnx
 import pytest
 
+from taso_agents.data.episodes import load_dataset
+
 SQUEEZENET = "TasoGraph-SqueezeNet1.1-v0"
 
 
@@ -52,12 +54,25 @@ def test_collect_writes_episodes_and_says_how_deep_they_went(tmp_path: Path) -> 
     assert "0 to 9" in done.stdout and (tmp_path / "episodes.npz").exists()
 
 
+def test_episodes_of_several_networks_are_the_same_for_a_seed(tmp_path: Path) -> None:
+    for name in "ab":
+        options = ["--steps", "12", "--max-steps", "6", "--actor", "random", "-o", f"{name}.npz", "--seed", "3"]
+        assert taso_agents("collect", "TasoGraph-GeneratedTest-v0", *options, cwd=tmp_path).returncode == 0
+    first, second = (load_dataset(tmp_path / f"{name}.npz") for name in "ab")
+    assert [e.actions for e in first.episodes] == [e.actions for e in second.episodes]
+    assert [e.rewards for e in first.episodes] == [e.rewards for e in second.episodes]
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["train", "nothing.onnx"], "nothing.onnx"),
         (["train", SQUEEZENET, "--policy", "oracle"], "expected a policy of pointer, autoregressive, found 'oracle'"),
         (["train", SQUEEZENET, "-o", "missing/p.pt"], "expected a folder to write p.pt into"),
+        (["train", SQUEEZENET, "-o", "."], "expected"),
+        (["train", "TasoGraph-GeneratedTest-v0"], "expected an environment of one network, found 24 in"),
+        (["dream", "TasoGraph-GeneratedTest-v0"], "expected an environment of one network, found 24 in"),
+        (["collect", "TasoGraph-GeneratedTest-v0", "--minari", "a/b-v0"], "expected an environment of one network"),
         (["dream", SQUEEZENET, "--world-model", "vae"], "expected a world model of"),
         (["dream", SQUEEZENET, "--separate-reward"], "expected mdn with a separate reward network, found graph"),
         (["gap", "missing.pt"], "expected a world model of taso-agents in missing.pt, found no file"),

@@ -60,6 +60,9 @@ def test_killed_and_resumed_is_the_same(tmp_path: Path, result: TrainResult, kil
     torch.manual_seed(999)
     resumed = train(MODEL, SMALL, run_file=tmp_path / "run.pt", **HORIZON)
     assert same(resumed, result)
+    train(MODEL, SMALL, run_file=tmp_path / "whole.pt", **HORIZON)
+    last, other = (checkpoint.load(tmp_path / f"{name}.pt", "run")["weights"] for name in ("run", "whole"))
+    assert all(torch.equal(last[name], other[name]) for name in other)  # not of the best policy alone
     assert resumed.best_seen.cost == result.best_seen.cost
 
 

@@ -10,6 +10,7 @@ import typer
 from rich.table import Table
 
 from taso_agents.training.settings import PPOSettings
+from taso_gym.atomic import check_target
 from taso_gym.console import console, run_app
 from taso_gym.errors import OptionError
 
@@ -34,11 +35,11 @@ def train(
     onnx: Annotated[Path | None, typer.Option(help="Where the cheapest graph goes.")] = None,
     steps: Annotated[int, typer.Option(help="Environment steps.", min=1)] = DEFAULT.steps,
     policy: Annotated[str, typer.Option(help="pointer or autoregressive.")] = DEFAULT.policy,
-    seed: Annotated[int, typer.Option(help="Seed of everything random.")] = DEFAULT.seed,
+    seed: Annotated[int, typer.Option(help="Seed of everything random.", min=0)] = DEFAULT.seed,
     run_file: Annotated[Path | None, typer.Option(help="Written after every update, and resumed from.")] = None,
 ) -> None:
     """Train a policy with PPO; Ctrl-C ends it and keeps what is best so far."""
-    check_folders(out, onnx, run_file)
+    check_targets(out, onnx, run_file)
     settings = PPOSettings(steps=steps, policy=policy, seed=seed)
     from taso_agents.training.display import training_bar
     from taso_agents.training.ppo import train as train_policy
@@ -67,22 +68,24 @@ def collect(
     steps: Annotated[int, typer.Option(help="Real steps of each actor.", min=1)] = 500,
     max_steps: Annotated[int, typer.Option(help="Most steps of an episode.", min=1)] = 60,
     epsilon: Annotated[float, typer.Option(help="Chance of any candidate in greedy.", min=0, max=1)] = 0.3,
-    seed: Annotated[int, typer.Option(help="Of all draws.")] = 0,
+    seed: Annotated[int, typer.Option(help="Of all draws.", min=0)] = 0,
     minari: Annotated[str | None, typer.Option(help="Also a Minari dataset of this name.")] = None,
 ) -> None:
     """Play for real and keep the episodes: graphs, actions, cost changes of all candidates, what is legal."""
-    check_folders(out)
+    check_targets(out)
     import numpy as np
     import torch
 
     from taso_agents.data.collect import collect as collect_episodes
     from taso_agents.data.collect import empty_dataset
     from taso_agents.dreams.actors import actor_named
-    from taso_agents.environment.real_env import make_env
+    from taso_agents.environment.real_env import expect_one_network, make_env
 
     torch.manual_seed(seed)
     env = make_env(model, max_steps=max_steps)
-    env.reset()
+    if minari:
+        expect_one_network(env, model)  # episodes are played again, from the same graph
+    env.reset(seed=seed)
     dataset, rng = empty_dataset(env), np.random.default_rng(seed)
     for name in actor or ["random", "greedy"]:
         collect_episodes(env, actor_named(name, env, epsilon), steps, rng, dataset)
@@ -116,13 +119,13 @@ def dream(
     blind: Annotated[
         bool, typer.Option("--blind", help="Know cost changes of taken steps only, as if measured.")
     ] = False,
-    seed: Annotated[int, typer.Option(help="Seed of everything random.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of everything random.", min=0)] = 0,
     run_file: Annotated[Path | None, typer.Option(help="Written after every round, and resumed from.")] = None,
     plot: Annotated[Path | None, typer.Option(help="PNG file for the curves.")] = None,
     onnx: Annotated[Path | None, typer.Option(help="Where the cheapest graph goes.")] = None,
 ) -> None:
     """Learn a world model, train a controller in its dreams and play it for real."""
-    check_folders(out, run_file, plot, onnx)
+    check_targets(out, run_file, plot, onnx)
     from taso_agents.dreams.run import Round
     from taso_agents.dreams.settings import DreamTrainSettings
     from taso_agents.dreams.train import train_in_dream
@@ -178,12 +181,12 @@ def of_kind(settings: DreamTrainSettings, kind: str, separate_reward: bool) -> D
 def gap(
     files: Annotated[list[Path], typer.Argument(help="World models of one network, written by dream; one a seed.")],
     steps: Annotated[int, typer.Option(help="Real steps of each actor.", min=1)] = 300,
-    seed: Annotated[int, typer.Option(help="Seed of these episodes.")] = 1,
+    seed: Annotated[int, typer.Option(help="Seed of these episodes.", min=0)] = 1,
     episodes: Annotated[int, typer.Option(help="Real episodes of each policy whose scores are compared.", min=0)] = 4,
     plot: Annotated[Path | None, typer.Option(help="PNG file for the curves.")] = None,
 ) -> None:
     """Play new real episodes and dream them with the same actions; say how far apart they are."""
-    check_folders(plot)
+    check_targets(plot)
     from taso_agents.dreams.gap_report import report, table_of
     from taso_agents.dreams.gap_scores import scores, table_of_scores
     from taso_agents.training.run_state import torch_threads
@@ -200,15 +203,14 @@ def gap(
         plot_gap(found, plot)
 
 
-def check_folders(*paths: Path | None) -> None:
-    """Make sure that files can be written.
+def check_targets(*paths: Path | None) -> None:
+    """Make sure that files can be written, before hours of work.
 
     Raises:
-        OptionError: a folder isn't there.
+        OptionError: one can't.
     """
-    for path in paths:
-        if path and not path.parent.is_dir():
-            raise OptionError(f"expected a folder to write {path.name} into, found none at {path.parent}")
+    for path in filter(None, paths):
+        check_target(path)
 
 
 @app.command()
@@ -216,20 +218,21 @@ def evaluate(
     policies: Annotated[list[Path], typer.Argument(help="Policies of one network and rule set, one a seed.")],
     model: Annotated[str | None, typer.Option(help="Another network than they were trained on.")] = None,
     episodes: Annotated[int, typer.Option(help="Drawn episodes a policy.", min=1)] = 16,
-    seed: Annotated[int, typer.Option(help="Of the draws and the searches.")] = 0,
+    seed: Annotated[int, typer.Option(help="Of the draws and the searches.", min=0)] = 0,
     searches: Annotated[str, typer.Option(help="Searches to compare with.")] = "greedy,taso,random",
 ) -> None:
     """Play policies on a network; compare with searches that may weigh as many candidates."""
     from gymnasium import spaces
 
     from taso_agents import checkpoint
-    from taso_agents.environment.real_env import make_env, state_of
+    from taso_agents.environment.real_env import expect_one_network, make_env, state_of
     from taso_agents.policies.policy_file import load_policy
     from taso_agents.training.evaluate import evaluate as evaluate_policies
     from taso_gym.search import Budget, run
 
     taso = checkpoint.load(policies[0], "policy")["taso"]
-    env = make_env(model or taso["model"], **taso["arguments"])
+    network = model or taso["model"]
+    env = expect_one_network(make_env(network, **taso["arguments"]), network)
     env.reset()
     start = state_of(env)
     space = env.observation_space

@@ -1,12 +1,16 @@
 """What is learned from real episodes, and dreams of the same."""
 
 import random
+import warnings
+from pathlib import Path
 
 import gymnasium as gym
 import numpy as np
+import onnx
 import pytest
 import torch
 from agent_batches import collected
+from model_texts import parsed
 
 from taso_agents.data.collect import random_actor
 from taso_agents.data.episodes import Dataset
@@ -16,7 +20,7 @@ from taso_agents.world_models.graph.dream_patch import apply_patch
 from taso_agents.world_models.graph.dream_state import DreamState, Imagination, spot_of
 from taso_agents.world_models.graph.lesson_file import read_lessons, write_lessons
 from taso_agents.world_models.graph.lessons import Lessons
-from taso_agents.world_models.graph.seen_graph import Kinds, inherit
+from taso_agents.world_models.graph.seen_graph import Kinds, SeenGraph, inherit
 from taso_gym.errors import CheckpointError
 
 
@@ -168,3 +172,18 @@ def test_without_cost_changes_only_taken_steps_teach_rewards(dataset: Dataset) -
     without = blind([graph._replace(changes=np.full_like(graph.changes, np.nan)) for graph in graphs])
     assert list(lessons.rewards.rows()) == list(without.rewards.rows())
     assert 0 < sum(count for *_, count in lessons.rewards.rows()) <= dataset.steps
+
+
+def test_what_has_nothing_left_to_substitute_is_learned_from(tmp_path: Path) -> None:
+    """The last graph of an episode that ends by itself, with the one rule that there is."""
+    rules, model = tmp_path / "one.rules", tmp_path / "model.onnx"
+    rules.write_text("relu-relu: Relu(Relu(x)) => Relu(x)\n")
+    onnx.save(parsed("g (float[3] x) => (y) { a = Relu(x)\n b = Relu(a)\n y = Exp(b) }"), model)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # nobody vouches for the rule
+        found = collected(make_env(str(model), rules=str(rules)), (random_actor(0.0), 2))
+    assert found.episodes[0].exhausted
+    lessons = learned(found)
+    assert not lessons.seen(found.store, found.store.graphs[found.episodes[0].graphs[-1]]).spots()
+    assert SeenGraph.of([1], [0], [], [], []).candidates.shape == (0, 2)
+    assert SeenGraph.of([1], [0], [], [], np.empty((0, 5))).candidates.shape == (0, 5)

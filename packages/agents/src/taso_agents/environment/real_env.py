@@ -43,6 +43,18 @@ def make_env(model: str, **arguments: Any) -> gym.Env:
     raise OptionError(f"expected an ONNX file or one of {known}, found {model!r}")
 
 
+def expect_one_network(env: gym.Env, model: str) -> gym.Env:
+    """Return an environment whose episodes all begin with the same graph.
+
+    Raises:
+        OptionError: it draws one of several.
+    """
+    game: Any = env.unwrapped
+    if len(game.starts) != 1:
+        raise OptionError(f"expected an environment of one network, found {len(game.starts)} in {model}")
+    return env
+
+
 def state_of(env: gym.Env) -> RewriteState:
     """Return the graph that an environment is at, with its matches and cost."""
     return env.unwrapped.state  # pyright: ignore[reportAttributeAccessIssue]
@@ -104,9 +116,17 @@ def describe(model: str, env: gym.Env, settings: dict[str, Any], arguments: dict
 
 
 def opened(model: str, settings: dict[str, Any], arguments: dict[str, Any]) -> tuple[gym.Env, dict[str, Any]]:
-    """Make an environment at the start of an episode; return it and what a run in it belongs to."""
-    env = make_env(model, **arguments)
+    """Make an environment of one network at the start of an episode; return it and what a run in it belongs to.
+
+    Raises:
+        OptionError: it is of several, or nothing can be substituted in it.
+    """
+    env = expect_one_network(make_env(model, **arguments), model)
     env.reset()
+    if not any(state_of(env).matches):
+        raise OptionError(
+            f"expected a network with something to substitute, found none of the rules to apply to {model}"
+        )
     return env, describe(model, env, settings, arguments)
 
 

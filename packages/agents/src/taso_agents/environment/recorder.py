@@ -9,10 +9,9 @@ import gymnasium as gym
 import numpy as np
 from stable_baselines3.common.vec_env import DummyVecEnv
 
-from taso_agents.environment.real_env import Action, Arrays, make_env, state_of
+from taso_agents.environment.real_env import Action, Arrays, expect_one_network, make_env, state_of
 from taso_gym.env import Snapshot
 from taso_gym.env.game import GraphGame
-from taso_gym.errors import OptionError
 
 
 class Archive:
@@ -123,14 +122,10 @@ class RecordedVecEnv(DummyVecEnv):
         restarts: float = 0.0,
         seed: int = 0,
     ) -> None:
-        game = make_env(model, **arguments).unwrapped
+        game = expect_one_network(make_env(model, **arguments), model).unwrapped
         assert isinstance(game, GraphGame)
-        if len(game.starts) != 1:
-            raise OptionError(
-                f"expected an environment of one network to train on, found {len(game.starts)} in {model}"
-            )
         game.begin()
-        self.start_ps = game.state.cost.time_ps
+        self.start_ps = max(game.state.cost.time_ps, 1)  # of views alone it is 0
         self.archive = archive = Archive(self.start_ps)
 
         def make() -> gym.Env:

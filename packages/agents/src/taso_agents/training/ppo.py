@@ -91,8 +91,11 @@ def train(
 
     best_episode = BestEpisode(env, settings.minibatch)
 
-    def imitate(actions: Sequence[Action]) -> None:
+    def calm() -> None:
         algorithm.ent_coef = settings.entropy * max(1 - algorithm.num_timesteps / settings.steps, 0.0)
+
+    def imitate(actions: Sequence[Action]) -> None:
+        calm()
         best_episode.imitate(policy, actions, settings.imitation, settings.gradient_norm)
 
     def evaluate() -> Episode:
@@ -102,6 +105,7 @@ def train(
     callback = RunCallback(venv, duties, taso)
     callback.init_callback(algorithm)
     callback.path = callback.go_on(run_file, taso)
+    calm()
     left = settings.steps - algorithm.num_timesteps
     with ending_on_interrupt(callback), torch_threads(settings.threads):
         algorithm.learn(left, callback, log_interval=NEVER, reset_num_timesteps=False, use_masking=False)

@@ -14,6 +14,7 @@ from torch.nn import functional
 from taso_agents import world_models
 from taso_agents.data.episodes import Dataset, EpisodeRecord
 from taso_agents.world_models.mdn_rnn import Prediction, WorldModel
+from taso_gym.errors import OptionError
 
 
 @dataclass(frozen=True)
@@ -243,5 +244,11 @@ def descend(loss: Tensor, model: nn.Module, optimizer: torch.optim.Optimizer, gr
 
 
 def mean(seen: list[dict[str, float]]) -> dict[str, float]:
-    """Return the mean of each loss."""
+    """Return the mean of each loss.
+
+    Raises:
+        OptionError: there is none.
+    """
+    if not seen:
+        raise OptionError("expected episodes of some steps to learn from, found only shorter ones")
     return {name: float(np.mean([s[name] for s in seen])) for name in seen[0]}

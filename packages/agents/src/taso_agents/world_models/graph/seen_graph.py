@@ -58,8 +58,10 @@ class SeenGraph(NamedTuple):
     def of(cls, labels: Any, ids: Any, ends: Any, kinds: Any, candidates: Any) -> SeenGraph:
         """Return a graph of anything that makes such arrays."""
         one = [np.asarray(part, np.int32) for part in (labels, ids, kinds)]
-        two = [np.asarray(part, np.int32).reshape(len(part), -1) for part in (ends, candidates)]
-        return cls(one[0], one[1], two[0].reshape(-1, 2), one[2], two[1])
+        some = np.asarray(candidates, np.int32)
+        if some.ndim < 2:  # a list without any
+            some = some.reshape(0, 2)
+        return cls(one[0], one[1], np.asarray(ends, np.int32).reshape(-1, 2), one[2], some)
 
     def digest(self) -> bytes:
         """Return bytes that tell it from others."""
