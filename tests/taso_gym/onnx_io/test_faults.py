@@ -132,6 +132,12 @@ FAULTS: list[tuple[str, Callable[[ModelProto], object], str]] = [
     ("y = Constant()", lambda m: None, "expected one value in Constant 'y', found 0"),
     ("y = Constant <value = float {1.0}, value_int = 2>()", lambda m: None, "found 2"),
     ("y = Constant <other = 2>()", lambda m: None, "found the attribute 'other'"),
+    ("y = Constant <value_float = 2.0>()", lambda m: m.graph.node[0].attribute[0].ClearField("type"),
+     "expected value_float of type FLOAT in Constant 'y', found UNDEFINED"),
+    ("y = Constant <value_int = 2>()", lambda m: setattr(m.graph.node[0].attribute[0], "name", "value_string"),
+     "expected value_string of type STRING in Constant 'y', found INT"),
+    ("y = Constant <value_int = 2>()", lambda m: setattr(m.graph.node[0].attribute[0], "ref_attr_name", "a"),
+     "found a reference to 'a' outside a function"),
     ("y = Relu(x)", lambda m: m.ClearField("graph"), "with a graph, found none"),
 ]  # fmt: skip
 

@@ -140,3 +140,23 @@ def test_equal_initializers_are_one() -> None:
     one = np.ones(1, np.float32)
     assert op_names(graph_of(text, a=one, b=one)) == ["Add"]
     assert op_names(graph_of(text, a=one, b=one[0])) == ["Add", "Add"]
+
+
+def test_a_cast_to_text_is_left_to_onnxruntime() -> None:
+    """It writes 1 for 1.0, where NumPy writes 1.0."""
+    model = parsed("g (string[1] x) => (y, z) { y = Cast <to = 8> (c)\n z = Identity(x) }", c=np.float32([1, 2.5]))
+    graph = from_model(model)
+    assert op_names(graph) == ["[Cast]"]
+    feeds = {"x": np.array(["a"], object)}
+    assert run(to_model(graph), **feeds)[0].tolist() == run(model, **feeds)[0].tolist() == ["1", "2.5"]
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32])
+@pytest.mark.parametrize("name", ["ReduceSum", "ReduceMean", "ReduceL2", "ReduceSumSquare"])
+def test_constants_are_reduced_as_onnxruntime_does_it(name: str, dtype: type) -> None:
+    text = f"g (float[1] x) => (y, z) {{ y = {name} <keepdims = 0> (c)\n z = Neg(x) }}"
+    model = parsed(text, c=np.full((2048, 2), 0.125, dtype))
+    graph = from_model(model)
+    assert op_names(graph) == ["Neg"]
+    x = np.ones(1, np.float32)
+    assert run(to_model(graph), x=x)[0] == pytest.approx(run(model, x=x)[0])

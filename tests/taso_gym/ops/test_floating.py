@@ -55,7 +55,10 @@ def test_a_row_of_minus_infinities_has_softmax_zero_in_attention_and_none_by_its
 
 
 def test_division_of_integers_truncates() -> None:
-    assert NUMPY.divide(np.array([-7, 7]), np.array([2, -2])).tolist() == [-3, -3]
+    assert NUMPY.divide(np.array([-7, 7, 7, -8]), np.array([2, -2, 2, 2])).tolist() == [-3, -3, 3, -4]
+    least = np.iinfo(np.int32).min
+    assert NUMPY.divide(np.array([least, least], np.int32), np.array([2, -2], np.int32)).tolist() == [-(2**30), 2**30]
+    assert NUMPY.divide(np.array([7], np.uint8), np.array([2], np.uint8)).tolist() == [3]
 
 
 def test_symbols_in_attributes_are_bound() -> None:
@@ -74,3 +77,24 @@ def test_cupy_that_is_missing_is_named() -> None:
     except ImportError:
         with pytest.raises(MissingPackageError, match="gpu"):
             cupy_module()
+
+
+@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])
+@pytest.mark.parametrize(
+    ("name", "values", "expected"),
+    [
+        ("ReduceSum", np.ones((4096, 2)), 4096),
+        ("ReduceMean", np.full((1000, 2), 100), 100),
+        ("ReduceL2", np.full((4, 2), 300), 600),
+        ("ReduceSumSquare", np.full((64, 2), 1 / 64), 1 / 64),
+    ],
+)
+def test_types_of_two_bytes_are_summed_in_four(dtype: type, name: str, values: np.ndarray, expected: float) -> None:
+    attrs = {"axes": (0,), "keepdims": 0, "noop_with_empty_axes": 0}
+    (found,) = evaluate(OPERATORS["", name], attrs, [values.astype(dtype)])
+    assert found.dtype == dtype and found.tolist() == [expected] * 2
+
+
+def test_a_power_has_the_type_of_its_base() -> None:
+    (found,) = evaluate(OPERATORS["", "Pow"], {}, [np.float32([2, 3]), np.array([2], ml_dtypes.bfloat16)])
+    assert found.dtype == np.float32 and found.tolist() == [4, 9]

@@ -1,12 +1,12 @@
 import numpy as np
 import pytest
-from onnx import helper
+from onnx import NodeProto, helper
 
 from taso_gym.errors import ModelError, TypeInferenceError
 from taso_gym.ops import MICROSOFT, OPERATORS
 from taso_gym.ops.onnx_form import conforms, from_onnx, to_onnx
 from taso_gym.signature import signature
-from taso_gym.tensor import TensorType, symbol
+from taso_gym.tensor import TensorType, dtype_code, symbol
 
 N, T = symbol("N"), symbol("T")
 
@@ -103,3 +103,35 @@ def test_the_domain_is_kept() -> None:
 def test_operands_conform_to_the_opset(name: str, dtypes: str, shapes: list, opset: int, wanted: bool) -> None:
     types = [TensorType(d, s) for d, s in zip(dtypes.split(), shapes, strict=True)]
     assert conforms(signature(OPERATORS["", name], {}, types), opset) is wanted
+
+
+@pytest.mark.parametrize("dtype", ["float", "float16", "double"])
+@pytest.mark.parametrize("name", ["BiasGelu", "FastGelu", "FusedGemm", "QuickGelu", "SkipLayerNormalization"])
+def test_operators_of_microsoft_conform_where_onnxruntime_has_a_kernel(name: str, dtype: str) -> None:
+    shapes = {
+        "BiasGelu": [(2, 4), (4,)],
+        "FastGelu": [(2, 4)],
+        "FusedGemm": [(2, 4), (4, 3)],
+        "QuickGelu": [(2, 4)],
+        "SkipLayerNormalization": [(1, 2, 4), (1, 2, 4), (4,)],
+    }
+    types = [TensorType(dtype, shape) for shape in shapes[name]]
+    attrs = {"activation": "Relu"} if name == "FusedGemm" else {}
+    sig = signature(OPERATORS[MICROSOFT, name], attrs, types)
+    made = to_onnx(sig, 17)
+    infos = [helper.make_tensor_value_info(n, dtype_code(dtype), t.shape) for n, t in zip("abc", types, strict=False)]
+    node = NodeProto()
+    node.CopyFrom(made.node)
+    del node.input[:], node.output[:]
+    node.input.extend("abc"[: len(types)])
+    node.output.append("y")
+    outputs = [helper.make_tensor_value_info("y", dtype_code(dtype), None)]
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid(MICROSOFT, 1)]
+    model = helper.make_model(helper.make_graph([node], "g", infos, outputs), opset_imports=opsets, ir_version=8)
+    ort = pytest.importorskip("onnxruntime")
+    try:
+        ort.InferenceSession(model.SerializeToString())
+        runs = True
+    except Exception:  # onnxruntime's exceptions share no base class
+        runs = False
+    assert conforms(sig, 17) is runs

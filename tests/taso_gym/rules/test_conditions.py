@@ -16,6 +16,7 @@ N, M = symbol("n"), symbol("m")
 WEIGHTS = {
     "w": array_weight(np.array([[1, 2], [3, 4]], np.float32)),
     "s": literal(0.5, "float", (3,)),
+    "q": array_weight(np.array([1, np.nan], np.float32)),
     "g": (TensorType("float", (4,), const=True), GeneratedWeight(0, "g", "float", (4,), positive=True)),
 }
 BINDING = Binding(
@@ -34,8 +35,8 @@ BINDING = Binding(
 
 def read(text: str) -> Expr:
     (rule,) = parse_rules(
-        "r [any]: Where(x, y, z), Where(x, f, w), Where(x, s, g), Concat(x, *xs, axis=a), Transpose(x, perm=p), "
-        "Softmax(x, axis=none), DepthToSpace(x, mode=m, blocksize=1), LeakyRelu(x, alpha=e), Conv(x, w, **k) => "
+        "r [any]: Where(x, y, z), Where(x, f, w), Where(x, s, g), Where(x, q, w), Concat(x, *xs, axis=a), "
+        "Transpose(x, perm=p), Softmax(x, axis=none), DepthToSpace(x, mode=m, blocksize=1), LeakyRelu(x, alpha=e), Conv(x, w, **k) => "
         f"*Split(x, axis=0, split=[1]) if {text}"
     )
     assert len(rule.conditions) == 1
@@ -121,6 +122,8 @@ REFUTED = [
     "value(w) > 9",
     "value(s) != 0.5",
     "const(xs)",
+    "min(value(q)) > -1e39",
+    "max(value(q)) < 1e39",
     "keeps_order([2, 3, 4], [1, 0, 2])",
     "(rank(f) == 3 and dim(f, 2) == 1) or 1 == 2",
     "m == 1",
@@ -142,6 +145,9 @@ OPEN = [
     "k.pads[9] == 0",
     "value(x) == 1",
     "value(w) > 2",
+    "value(q) > 0",
+    "not value(q) > 0",
+    "value(q) < 9",
     "value(w) == [1]",
     "a < m",
     "a + m == 1",

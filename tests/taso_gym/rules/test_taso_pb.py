@@ -88,3 +88,12 @@ def test_damaged_bytes_raise_no_other_error() -> None:
             continue
         for record in records:
             rule_of(record, "r", "file")
+
+
+@pytest.mark.parametrize("field", ["parameters", "inputs"])
+def test_an_operator_that_lacks_something_is_refused(field: str) -> None:
+    """In a file that is of the form otherwise."""
+    taso = read_file(SHIPPED)[99]
+    emptied = [op._replace(**{field: type(getattr(op, field))()}) for op in taso.source]
+    with pytest.raises(RuleError, match=r"f.pb: expected a rule of TASO as record r, found a damaged one"):
+        rule_of(taso._replace(source=tuple(emptied)), "r", "f.pb")

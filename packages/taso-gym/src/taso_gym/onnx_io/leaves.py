@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from onnx import ModelProto, NodeProto, TensorProto, helper
+from onnx import AttributeProto, ModelProto, NodeProto, TensorProto, helper
 
 from taso_gym.errors import ModelError
 from taso_gym.graph import Weight
@@ -86,11 +86,21 @@ def _fits(declared: Shape | None, found: Shape | None) -> bool:
     return all(not isinstance(d, int) or d == f for d, f in zip(declared, found, strict=True))
 
 
+CONSTANT_KINDS = {
+    "value_float": AttributeProto.FLOAT,
+    "value_floats": AttributeProto.FLOATS,
+    "value_int": AttributeProto.INT,
+    "value_ints": AttributeProto.INTS,
+    "value_string": AttributeProto.STRING,
+    "value_strings": AttributeProto.STRINGS,
+}
+
+
 def constant(node: NodeProto, reader: TensorReader) -> Weight:
     """Return what a Constant node holds.
 
     Raises:
-        ModelError: not exactly one value.
+        ModelError: not exactly one value, or one of another kind than its name says.
     """
     where = describe(node)
     if len(node.attribute) != 1:
@@ -100,6 +110,15 @@ def constant(node: NodeProto, reader: TensorReader) -> Weight:
         return sparse_weight(attribute.sparse_tensor, where)
     if attribute.name == "value" and attribute.HasField("t"):
         return reader.read(attribute.t, where)
+    if attribute.name in CONSTANT_KINDS and attribute.type != (kind := CONSTANT_KINDS[attribute.name]):
+        found = AttributeProto.AttributeType.Name(attribute.type)
+        raise ModelError(
+            f"expected {attribute.name} of type {AttributeProto.AttributeType.Name(kind)} in {where}, found {found}"
+        )
+    if attribute.ref_attr_name:
+        raise ModelError(
+            f"expected a value in {where}, found a reference to {attribute.ref_attr_name!r} outside a function"
+        )
     value = helper.get_attribute_value(attribute)
     match attribute.name:
         case "value_float" | "value_floats":

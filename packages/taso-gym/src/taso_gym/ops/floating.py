@@ -68,8 +68,8 @@ class NumpyModule(ArrayModule):
         """a / b; for integer types truncated towards zero."""
         if a.dtype.kind not in "iu":
             return a / b
-        quotient = self.np.abs(a) // self.np.abs(b)
-        return self.np.where((a < 0) != (b < 0), -quotient, quotient).astype(a.dtype, copy=False)
+        quotient = a // b
+        return (quotient + ((a % b != 0) & ((a < 0) != (b < 0)))).astype(a.dtype, copy=False)
 
     def ratio(self, a: Array, b: Array) -> Array:
         """a / b, and 0 where both are 0."""

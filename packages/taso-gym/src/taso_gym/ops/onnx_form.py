@@ -139,6 +139,10 @@ def to_onnx(sig: Applied, opset: int) -> Exported:
     return Exported(node, dict(sorted(constants.items())))
 
 
+NO_DOUBLE = frozenset({"BiasGelu", "FusedConv", "FusedGemm", "MultiHeadAttention", "SkipLayerNormalization"})
+"""Operators of com.microsoft that onnxruntime has no kernel for double of."""
+
+
 def conforms(sig: Applied, opset: int) -> bool:
     """Whether the operands' number and element types are those that the operator has in this opset.
 
@@ -146,7 +150,8 @@ def conforms(sig: Applied, opset: int) -> bool:
     """
     op: Operator = sig.op
     if not defs.has(op.name, opset, op.domain):
-        return bool(op.domain)
+        double = any(t is not None and t.dtype == "double" for t in sig.inputs)
+        return bool(op.domain) and not (double and op.name in NO_DOUBLE)
     least, allowed = _operand_types(op.name, opset, op.domain)
     types: Sequence[TensorType | None] = sig.inputs
     given = zip(types, [*allowed, *[allowed[-1]] * len(types)], strict=False) if allowed else ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,7 @@ def resize_attrs(attrs: dict[str, Any], types: Types) -> dict[str, Any]:
     for axis, value in zip(axes, given or (), strict=True):
         full[axis] = value if sizes is not None else shortest(float(value))
     expect(all(isinstance(v, int | float) for v in full), "a static size of each axis that stays", full)
+    expect(all(map(math.isfinite, full)), "finite scales", full)
     kept = {k: v for k, v in attrs.items() if k not in ("axes", "roi", "keep_aspect_ratio_policy")} | _unread(attrs)
     return kept | {"scales": tuple(full) if sizes is None else None, "sizes": None if sizes is None else tuple(full)}
 

@@ -149,11 +149,18 @@ def _greater_equal(a: Any, b: Any) -> Truth:
 
 
 def _greater(a: Any, b: Any) -> Truth:
+    if _is_nan(a) or _is_nan(b):
+        return None if isinstance(a, np.ndarray) or isinstance(b, np.ndarray) else False
     return _negate([_less_equal(a, b)])
 
 
 def _less(a: Any, b: Any) -> Truth:
-    return _negate([_less_equal(b, a)])
+    return _greater(b, a)
+
+
+def _is_nan(x: Any) -> bool:
+    """Whether a number, or an element of an array, is neither above nor below any other."""
+    return isinstance(x, float | np.ndarray | np.generic) and bool(np.any(x != x))
 
 
 def _no_member(a: Any, items: Any) -> Truth:

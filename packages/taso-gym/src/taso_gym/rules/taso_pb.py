@@ -53,6 +53,8 @@ def rule_of(taso: TasoRule, name: str, where: str, *, explicit_groups: bool = Tr
         (rule,) = parse_rules(f"{name}: {text_of(taso, explicit_groups=explicit_groups)}", where)
     except RuleError as error:
         return str(error)
+    except (LookupError, ValueError, ArithmeticError) as error:  # an operator without its parameters or operands
+        raise RuleError(f"{where}: expected a rule of TASO as record {name}, found a damaged one: {error!r}") from error
     return rule
 
 
