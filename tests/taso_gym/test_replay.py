@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -111,6 +112,12 @@ def test_a_changed_end_is_refused(tiny):
         replace(tiny[0], final_digest="0" * 16).validate(model=tiny_graph(), rules=rule_set())
 
 
+def with_source(text, name):
+    """Write a replay whose source has a number for a field."""
+    data = json.loads(text)
+    return json.dumps({**data, "source": {**data["source"], name: 5}})
+
+
 @pytest.mark.parametrize(
     "damage",
     [
@@ -120,6 +127,7 @@ def test_a_changed_end_is_refused(tiny):
         lambda text: json.dumps({**json.loads(text), "format": 99}),
         lambda text: json.dumps({**json.loads(text), "moves": [["a"]]}),
         lambda text: json.dumps({**json.loads(text), "weights": []}),
+        *(partial(with_source, name=name) for name in ("model", "model_kwargs", "rules", "cost", "dims", "limits")),
     ],
 )
 def test_a_damaged_file_is_refused(tiny, tmp_path, damage):

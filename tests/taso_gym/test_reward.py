@@ -1,10 +1,13 @@
 """Rewards by name."""
 
 import numpy as np
+import onnx
 import pytest
 from games import tiny_env
+from model_texts import parsed
 
 from taso_gym.cost.objective import Objective, quantities
+from taso_gym.env import TasoGraphEnv
 from taso_gym.errors import OptionError
 from taso_gym.reward import REWARDS, make_reward
 
@@ -72,6 +75,20 @@ def test_measured_measures_every_few_steps_and_at_the_end(monkeypatch):
     rewards = play(env, steps=3)
     assert rewards == [0, 25, 0, 25]
     assert [m["start"] is env.episode.start.graph for m in asked] == [True, True]
+
+
+def test_measured_measures_at_the_sizes_of_the_environment(monkeypatch, tmp_path):
+    class Found:
+        def time_ms(self, _name):
+            return 1.0
+
+    given = []
+    monkeypatch.setattr("taso_gym.cost.measure.measure", lambda *_, dims, **__: given.append(dims) or Found())
+    path = tmp_path / "model.onnx"
+    onnx.save(parsed("g (float[N, 4] x) => (y) { a = Relu(x)\n b = Relu(a)\n y = Exp(b) }"), path)
+    env = TasoGraphEnv(path, dims={"N": 64}, reward="measured", reward_kwargs={"every": 1})
+    play(env, steps=1)
+    assert given == [{"N": 64}]
 
 
 def test_the_penalty_is_added_to_an_illegal_action():

@@ -158,3 +158,38 @@ def test_a_pickled_cache_opens_for_itself(tmp_path: Path) -> None:
 def test_the_default_is_in_the_users_cache_folder(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", "/somewhere")
     assert default_path() == Path("/somewhere/taso-gym/measurements.sqlite")
+
+
+FORKED = """
+import os, subprocess, sys
+from taso_gym.cost.cache import Cache
+path, writer = sys.argv[1:]
+cache = Cache(path)
+cache.put("parent", "1")
+ready, go = os.pipe(), os.pipe()
+child = os.fork()
+if not child:
+    for i in range(60):
+        cache.put(f"child {i}", "1")
+    os.write(ready[1], b"x")
+    os.read(go[0], 1)
+    for i in range(60, 120):
+        cache.put(f"child {i}", "1")
+    cache.close()
+    os._exit(0)
+os.read(ready[0], 1)
+cache.close()
+subprocess.run([sys.executable, "-c", writer, path, "x", "120"], check=True, stdout=subprocess.DEVNULL)
+os.write(go[1], b"x")
+assert os.waitpid(child, 0)[1] == 0
+"""
+
+
+def test_a_fork_loses_nothing(tmp_path: Path) -> None:
+    """The child opens the file for itself, and the parent closes its own while a third process writes."""
+    path = tmp_path / "cache.sqlite"
+    subprocess.run([sys.executable, "-c", FORKED, str(path), WRITER], check=True)
+    cache = Cache(path)
+    assert cache.get("parent") == "1"
+    assert all(cache.get(f"child {i}") == "1" for i in range(120))
+    assert all(cache.get(f"key {i}") == f"x {i}" for i in range(120))

@@ -87,7 +87,7 @@ def device(monkeypatch: pytest.MonkeyPatch) -> type[Device]:
     return kind
 
 
-def refused(error: Exception | None, monkeypatch: pytest.MonkeyPatch, cache: Path) -> int:
+def refused(error: Exception | None, monkeypatch: pytest.MonkeyPatch, cache: Path, start: Graph | None = None) -> int:
     """Cost of a product whose kernel fails so, or works."""
 
     def made(_: Signature) -> None:
@@ -95,7 +95,7 @@ def refused(error: Exception | None, monkeypatch: pytest.MonkeyPatch, cache: Pat
             raise error
 
     monkeypatch.setattr(cupy_module, "kernel", made)
-    return CupyCost(cache=cache).node(product(8)).time_ps
+    return CupyCost(cache=cache, start=start).node(product(8)).time_ps
 
 
 @pytest.mark.parametrize(
@@ -106,6 +106,20 @@ def test_what_libraries_refuse_never_pays(
 ) -> None:
     assert refused(error, monkeypatch, tmp_path / "cache") == NEVER_PS
     assert refused(None, monkeypatch, tmp_path / "cache") == NEVER_PS  # which is remembered
+
+
+def test_what_fails_of_the_start_costs_its_bound(
+    device: type[Device], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else all gains would be nothing beside it, and taking it away would gain all."""
+    b = GraphBuilder({"": 20})
+    x, w = (b.input(name, t) for name, t in zip("xw", product(8).inputs, strict=True) if isinstance(t, TensorType))
+    b.output("y", b.add("MatMul", x, w))
+    start = b.build()
+    assert 0 < refused(ValueError("kind"), monkeypatch, tmp_path / "cache", start) < 10**9
+    other = GraphBuilder({"": 20})
+    other.output("y", other.add("Relu", other.input("x", TensorType("float", (4,)))))
+    assert refused(ValueError("kind"), monkeypatch, tmp_path / "cache", other.build()) == NEVER_PS
 
 
 @pytest.mark.parametrize("error", [MemoryError(), LostError("CUBLAS_STATUS_ALLOC_FAILED")])

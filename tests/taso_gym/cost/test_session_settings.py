@@ -18,10 +18,12 @@ pytest.importorskip("onnxruntime")
 def timed_as(monkeypatch: pytest.MonkeyPatch, first: dict[SessionSettings, float], again: float) -> None:
     """Let measurements say that settings take so many ms (others 1), and the winner ``again`` ms at the second look."""
 
+    looks = [len(CANDIDATES)]
+
     def measure(models: object, *, settings: dict[str, SessionSettings], **_: object) -> Measurement:
-        times = {
-            n: first.get(s, 1.0) if len(settings) > 2 else (1.0 if s == DEFAULT else again) for n, s in settings.items()
-        }
+        assert len(settings) == 2  # no more models at once
+        times = {n: 1.0 if s == DEFAULT else first.get(s, 1.0) if looks[0] else again for n, s in settings.items()}
+        looks[0] -= 1
         return Measurement({n: np.full((2, 5), t) for n, t in times.items()}, 1, "cpu", THREAD_CPU)
 
     monkeypatch.setattr(session_settings, "measure", measure)
@@ -44,8 +46,10 @@ def test_real_sessions_take_all_of_them(tmp_path: Path) -> None:
 def test_code_and_json_say_the_same(tmp_path: Path) -> None:
     model, settings = write_chain(tmp_path / "a.onnx", 1), SessionSettings("basic", ("GeluFusion",))
     write_settings(tmp_path / "a.session.json", settings, 2)
+    assert "CUDAExecutionProvider" in code(model, settings, 2, "cuda")
     found = json.loads((tmp_path / "a.session.json").read_text())
     assert found["graph_optimization_level"] == "ORT_ENABLE_BASIC" and found["disabled_optimizers"] == ["GeluFusion"]
+    assert found["providers"] == ["CPUExecutionProvider"]
     text = code(model, settings, 2)
     assert "ORT_ENABLE_BASIC" in text and "['GeluFusion']" in text
     names: dict[str, object] = {}

@@ -129,6 +129,7 @@ class Replay:
             if data.pop("format") != FORMAT:
                 raise ReplayError(f"{path}: expected a replay of format {FORMAT}, found another; update taso-gym")
             source, moves = data.pop("source"), data.pop("moves")
+            _expect_types(source)
             made = (Move(rule, tuple(nodes), variant, time_ps) for rule, nodes, variant, time_ps in moves)
             return cls(source=Source(**source), moves=tuple(made), **data)
         except OSError as error:
@@ -139,6 +140,17 @@ class Replay:
     def _expect(self, what: str, expected: object, found: object) -> None:
         if expected != found:
             raise ReplayError(f"{what}: the replay has {expected}, found {found}")
+
+
+SOURCE_TYPES = {"model": str, "rules": str, "cost": str, "model_kwargs": dict, "dims": dict, "limits": dict}
+
+
+def _expect_types(source: Mapping[str, object]) -> None:
+    """Raise a TypeError for a field of a source that isn't of its kind."""
+    for name, value in source.items():
+        kind = SOURCE_TYPES.get(name)
+        if kind and not isinstance(value, kind):
+            raise TypeError(f"expected {name} as {kind.__name__}, found {value!r}")
 
 
 def _key(state: RewriteState) -> str:

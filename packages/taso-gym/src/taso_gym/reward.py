@@ -149,7 +149,7 @@ class Measured:
         self._steps += 1
         if (self._steps % self._every and not end) or state.hash == self._hash:
             return 0.0
-        dims = bind_dims(self._start.graph)
+        dims = bind_dims(self._start.graph, getattr(self._start.cost_model, "dims", None))
         found = measure({"start": self._start.graph, "now": state.graph}, dims=dims, sessions=1, **self._settings)
         before, self._relative, self._hash = self._relative, found.time_ms("now") / found.time_ms("start"), state.hash
         return 100 * (before - self._relative)

@@ -89,7 +89,7 @@ def calibrate(
     rewrites: Annotated[int, typer.Option(help="Rewrites of a variant at most.", min=1)] = 8,
     numerics: Variants = "reassociate",
     threads: Threads = 1,
-    seed: Annotated[int, typer.Option(help="Seed of the variants.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of the variants.", min=0)] = 0,
     sessions: Annotated[int, typer.Option(help="Fresh processes for each.", min=1)] = 2,
     rounds: Annotated[
         int | None, typer.Option(help="Interleaved rounds in each; default: 30, or 10 from half a second on.", min=2)

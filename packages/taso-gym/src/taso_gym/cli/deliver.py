@@ -99,7 +99,7 @@ def _deliver(model: Path, output: Path, result: Result, wanted: Wanted) -> None:
         _deliver_original(model, output, result, wanted, str(error))
     else:
         say(f"{output} written: {found.speedup(RESULT) if found else 'not timed'}")
-        _put_settings(output, settings, wanted.threads)
+        _put_settings(output, settings, wanted)
 
 
 def _deliver_original(model: Path, output: Path, result: Result, wanted: Wanted, reason: str) -> None:
@@ -113,7 +113,7 @@ def _deliver_original(model: Path, output: Path, result: Result, wanted: Wanted,
         settings = DEFAULT
     onnx_io.copy(model, output)
     say(f"{output} is {model} unchanged: {reason}")
-    _put_settings(output, settings, wanted.threads)
+    _put_settings(output, settings, wanted)
 
 
 def _in_vain(result: Result, found: Measurement) -> str:
@@ -129,12 +129,12 @@ def _in_vain(result: Result, found: Measurement) -> str:
     return "" if lower else f"as measured it doesn't lower the {goal}"
 
 
-def _put_settings(output: Path, settings: SessionSettings, threads: int) -> None:
+def _put_settings(output: Path, settings: SessionSettings, wanted: Wanted) -> None:
     """Write session settings beside a file and say how to use them; of default ones leave nothing there."""
     beside = output.with_name(f"{output.stem}.session.json")
     if settings != DEFAULT:
-        write_settings(beside, settings, threads)
-        say(f"{beside} written; it runs fastest as\n{code(output, settings, threads)}")
+        write_settings(beside, settings, wanted.threads, wanted.provider)
+        say(f"{beside} written; it runs fastest as\n{code(output, settings, wanted.threads, wanted.provider)}")
     elif beside.is_file():
         beside.unlink()
         say(f"{beside} removed: it was of an earlier file")

@@ -15,6 +15,7 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
+from weakref import WeakSet
 
 from taso_gym.cost.runtime import one_line
 from taso_gym.errors import CostError
@@ -24,6 +25,8 @@ MAGIC = b"SQLite format 3\0"
 """What every file of SQLite begins with."""
 WAIT_S = 60.0
 T = TypeVar("T")
+_OPEN: WeakSet[Cache] = WeakSet()
+"""What is closed before a fork: the child would hold locks that SQLite never gave it, and lose what others write."""
 
 
 def default_path() -> Path:
@@ -43,6 +46,7 @@ class Cache:
         self.path, self._own = Path(path) if path else default_path(), path is None
         self._connection: sqlite3.Connection | None = None
         self._process = 0
+        _OPEN.add(self)
 
     def get(self, key: str) -> str | None:
         """Return the text of a key, or None.
@@ -186,3 +190,11 @@ def _locked(path: Path) -> Generator[None]:
         yield
     finally:
         os.close(handle)
+
+
+def _close_all() -> None:
+    for cache in list(_OPEN):
+        cache.close()
+
+
+os.register_at_fork(before=_close_all)

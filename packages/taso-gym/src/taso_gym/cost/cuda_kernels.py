@@ -8,6 +8,7 @@ window pool as one reduction over a strided view.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -69,6 +70,11 @@ def _fits_cudnn(sig: Signature) -> bool:
     return isinstance(data, TensorType) and data.dtype in CUDNN_TYPES and pads[:spatial] == pads[spatial:]
 
 
+@cache
+def _cudnn_handle(device: int) -> Any:  # noqa: ARG001 - the current one; each handle holds memory of its device
+    return require("cudnn").create_handle()
+
+
 def _convolution(sig: Signature, arrays: Sequence[Any]) -> Run:
     """Run a convolution by cuDNN, in the layout of the file, then add the bias; groups follow from the shapes."""
     cupy, cudnn = require("cupy"), require("cudnn")
@@ -77,7 +83,7 @@ def _convolution(sig: Signature, arrays: Sequence[Any]) -> Run:
     kind = getattr(cudnn.data_type, CUDNN_TYPES[data.dtype])
     x, w = arrays[:2]
     y = cupy.empty(sizes_of(output), x.dtype)
-    handle = cudnn.create_handle()
+    handle = _cudnn_handle(cupy.cuda.Device().id)
     cudnn.set_stream(handle=handle, stream=cupy.cuda.get_current_stream().ptr)
     graph = cudnn.pygraph(
         handle=handle,

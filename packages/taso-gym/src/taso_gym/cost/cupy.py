@@ -53,6 +53,7 @@ class CupyCost(SummedCost):
         argument: str = "",
         dims: Mapping[str, int] | None = None,
         *,
+        start: Graph | None = None,
         tf32: bool = False,
         cache: str | Path | None = None,
         progress: Callable[[str], None] | None = None,
@@ -62,6 +63,8 @@ class CupyCost(SummedCost):
         Args:
             argument: number of the device; empty for 0.
             dims: values of dimension symbols.
+            start: the graph that a search begins with; what fails of it costs its roofline bound, all else that fails
+                more than whatever it could replace.
             tf32: let matrix products of float32 round their operands to 10 bits of mantissa, as onnxruntime does.
             cache: file of the measurements; None for the user's.
             progress: called with a description of each signature before it is measured.
@@ -72,6 +75,7 @@ class CupyCost(SummedCost):
         """
         super().__init__(f"cupy:{argument}" if argument else "cupy", dims)
         self._device = open_device(argument)
+        self._start = start
         self.tf32, self._cache, self._progress = tf32, Cache(cache), progress
 
     @property
@@ -94,7 +98,19 @@ class CupyCost(SummedCost):
         name = f"{self.key}|{describe(lone(sig), self._dims)}"
         text = self._cache.get(name)
         found = self._found(name, sig) if text is None else json.loads(text)
-        return (NEVER_PS if "failed" in found else found["ps"]), 1
+        if "failed" not in found:
+            return found["ps"], 1
+        return (bound_ps(DEVICES["h200"], load) if describe(lone(sig), self._dims) in self._granted else NEVER_PS), 1
+
+    @cached_property
+    def _granted(self) -> frozenset[str]:
+        """The operators of the start."""
+        nodes = self._start.operators() if self._start else ()
+        return frozenset(describe(lone(node.sig), self._dims) for _, node in nodes)
+
+    def __getstate__(self) -> dict[str, object]:
+        """Leave the start with its weights behind when pickled or copied."""
+        return {**super().__getstate__(), "_granted": self._granted, "_start": None}
 
     def _found(self, name: str, sig: Signature) -> dict[str, Any]:
         """Measure a signature and remember it, or that it fails; where memory is short it fails for now only.

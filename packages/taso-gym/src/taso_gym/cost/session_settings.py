@@ -13,7 +13,8 @@ from pathlib import Path
 
 from taso_gym.atomic import write_text
 from taso_gym.cost.measure import SessionSettings, measure
-from taso_gym.cost.runtime import require
+from taso_gym.cost.measurement import Measurement
+from taso_gym.cost.runtime import PROVIDERS, require
 
 DEFAULT = SessionSettings()
 CANDIDATES = (
@@ -30,7 +31,7 @@ CANDIDATES = (
 
 LEVEL_NAMES = {"none": "ORT_DISABLE_ALL", "basic": "ORT_ENABLE_BASIC", "extended": "ORT_ENABLE_EXTENDED"}
 FIRST_LOOK = 10
-"""Rounds of the first look at all of them."""
+"""Rounds of the first look at each, beside the default: all at once would take the memory of as many models."""
 
 
 def best_settings(
@@ -47,36 +48,38 @@ def best_settings(
     Raises:
         CostError: the model doesn't load or run.
     """
-    names = {f"settings {i}": settings for i, settings in enumerate((DEFAULT, *CANDIDATES))}
-    timed = partial(measure, threads=threads, provider=provider, dims=dims)
-    look = timed(dict.fromkeys(names, model), settings=names, sessions=1, rounds=FIRST_LOOK)
-    best = max(names, key=lambda name: look.speedup(name).ratio)
-    if names[best] == DEFAULT:
-        return DEFAULT
-    both = {"default": DEFAULT, best: names[best]}
-    again = timed(dict.fromkeys(both, model), settings=both)
-    return names[best] if again.gain(best) else DEFAULT
+    timed = partial(measure, dict.fromkeys(("default", "other"), model), threads=threads, provider=provider, dims=dims)
+
+    def against_default(other: SessionSettings, sessions: int = 2, rounds: int | None = None) -> Measurement:
+        return timed(settings={"default": DEFAULT, "other": other}, sessions=sessions, rounds=rounds)
+
+    looks = {other: against_default(other, sessions=1, rounds=FIRST_LOOK) for other in CANDIDATES}
+    best = max(CANDIDATES, key=lambda other: looks[other].speedup("other").ratio)
+    worth_it = looks[best].speedup("other").ratio > 1 and against_default(best).gain("other")
+    return best if worth_it else DEFAULT
 
 
-def write_settings(path: Path, settings: SessionSettings, threads: int) -> None:
+def write_settings(path: Path, settings: SessionSettings, threads: int, provider: str = "cpu") -> None:
     """Write settings as JSON, in onnxruntime's words."""
     content = {
         "graph_optimization_level": level_name(settings),
         "disabled_optimizers": list(settings.disabled),
         "intra_op_num_threads": threads,
+        "providers": [PROVIDERS[provider]],
         "onnxruntime": require("onnxruntime").__version__,
     }
     write_text(path, json.dumps(content, indent=1) + "\n")
 
 
-def code(model: Path, settings: SessionSettings, threads: int) -> str:
+def code(model: Path, settings: SessionSettings, threads: int, provider: str = "cpu") -> str:
     """Return Python code that opens a model with settings."""
     return (
         "import onnxruntime as ort\n"
         "options = ort.SessionOptions()\n"
         f"options.graph_optimization_level = ort.GraphOptimizationLevel.{level_name(settings)}\n"
         f"options.intra_op_num_threads = {threads}\n"
-        f"session = ort.InferenceSession({str(model)!r}, options, disabled_optimizers={list(settings.disabled)!r})"
+        f"session = ort.InferenceSession({str(model)!r}, options, providers={[PROVIDERS[provider]]!r}, "
+        f"disabled_optimizers={list(settings.disabled)!r})"
     )
 
 

@@ -82,7 +82,8 @@ class TasoGraphEnv(GraphGame):
 
     ## Episode End
     Termination: NO-OP, or no substitution is legal after a step. (If none is legal at the start, NO-OP is.)
-    Truncation: `max_steps` steps were taken.
+    Truncation: `max_steps` steps were taken. The `max_episode_steps` of `gym.make` cuts an episode off from outside:
+    rewards that are paid at its end (`terminal`, `measured`) are lost then.
 
     ## Arguments
     | name | default | meaning |
