@@ -36,8 +36,8 @@ BINDING = Binding(
 def read(text: str) -> Expr:
     (rule,) = parse_rules(
         "r [any]: Where(x, y, z), Where(x, f, w), Where(x, s, g), Where(x, q, w), Concat(x, *xs, axis=a), "
-        "Transpose(x, perm=p), Softmax(x, axis=none), DepthToSpace(x, mode=m, blocksize=1), LeakyRelu(x, alpha=e), Conv(x, w, **k) => "
-        f"*Split(x, axis=0, split=[1]) if {text}"
+        "Transpose(x, perm=p), Softmax(x, axis=none), DepthToSpace(x, mode=m, blocksize=1), LeakyRelu(x, alpha=e), "
+        f"Conv(x, w, **k) => *Split(x, axis=0, split=[1]) if {text}"
     )
     assert len(rule.conditions) == 1
     return rule.conditions[0]

@@ -52,9 +52,9 @@ def _narrow(operands: Sequence[Array]) -> np.dtype[Any] | None:
     return floats[0] if floats and floats[0] in TWO_BYTES else None
 
 
-def _widened(x: Any) -> Array:
+def _widened(x: Array) -> Array:
     is_narrow = isinstance(x, np.ndarray) and cast(Any, x).dtype in TWO_BYTES
-    return cast(Any, x).astype(np.float32) if is_narrow else x
+    return cast(Any, x).astype(np.float32) if is_narrow else cast(Any, x)
 
 
 def _as_array(x: Array, narrow: np.dtype[Any] | None) -> Array:
