@@ -94,3 +94,25 @@ def test_a_guard_of_softmax_stays_where_scores_may_overflow(dtype: str) -> None:
     )
     state = RewriteState(graph, RULES)
     assert bool(state.matches[RULES.index("guard-of-softmax")]) is (dtype == "float")
+
+
+NUMPY = {"float": np.float32, "float16": np.float16, "double": np.float64}
+
+
+@pytest.mark.parametrize(
+    ("name", "body", "dtype", "applies"),
+    [
+        ("layer-norm-write-out", "y = LayerNormalization <epsilon = 1e-12> (x, s, s)", "float", True),
+        ("layer-norm-write-out", "y = LayerNormalization <epsilon = 1e-12> (x, s, s)", "float16", False),
+        ("layer-norm-write-out", "y = LayerNormalization <epsilon = 1e-5> (x, s, s)", "float16", True),
+        ("div-const-to-mul", "y = Div(x, c)", "float", True),
+        ("div-const-to-mul", "y = Div(x, c)", "float16", False),
+        ("gemm-alpha", "y = Gemm <alpha = 0.1> (x, c, s)", "float", True),
+        ("gemm-alpha", "y = Gemm <alpha = 0.1> (x, c, s)", "double", False),
+    ],
+)
+def test_types_in_which_a_number_is_lost_are_left(name: str, body: str, dtype: str, applies: bool) -> None:
+    """1e-12 is 0 in float16, the reciprocal of 1e-5 infinite; a double Gemm has its alpha in float32."""
+    graph = graph_of(f"g ({dtype}[4, 4] x, {dtype}[4] s) => (y) {{ {body} }}", c=np.full((4, 4), 1e-5, NUMPY[dtype]))
+    state = RewriteState(graph, RULES)
+    assert bool(state.matches[RULES.index(name)]) is applies

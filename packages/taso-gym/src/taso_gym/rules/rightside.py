@@ -16,7 +16,7 @@ from taso_gym.rules.conditions import Binding, evaluate
 from taso_gym.rules.pattern import operator_named
 from taso_gym.rules.rule import Absent, AllOutputs, Call, Constant, Output, Rest, Root, Var
 from taso_gym.signature import Signature, signature
-from taso_gym.tensor import Poly, TensorType, ValueType
+from taso_gym.tensor import Poly, TensorType, ValueType, numpy_dtype
 
 Ref = int | None
 """An operand of the right side: slot number, or ~(new node << OUTPUT_BITS | output), or None for an absent one."""
@@ -123,12 +123,23 @@ class RightSide:
         if not items or not all(isinstance(item, int | float) for item in items) or not dtype:
             raise Refused(f"a literal {value} of type {dtype or 'unknown'}")
         literal = LiteralValue(value, literal_dtype(value, dtype))
+        if not _fits(items, literal.dtype):
+            raise Refused(f"a literal {value} of type {literal.dtype}, which doesn't hold it")
         begin = len(self.types) - len(self.literals)
         if literal not in self.literals:
             self.literals.append(literal)
             shape = (len(items),) if isinstance(value, tuple) else ()
             self.types.append(TensorType(literal.dtype, shape, const=True))
         return begin + self.literals.index(literal)
+
+
+def _fits(items: tuple[Any, ...], dtype: str) -> bool:
+    """Whether numbers stay finite in an element type, and none but 0 becomes 0: float16 has no 1e-12."""
+    try:
+        found = np.asarray(items, numpy_dtype(dtype)).astype(np.float64)
+    except OverflowError:
+        return False
+    return bool(np.all(np.isfinite(found) == np.isfinite(items)) and np.all((found == 0) == (np.asarray(items) == 0)))
 
 
 def literal_dtype(value: Any, beside: str) -> str:
