@@ -60,7 +60,7 @@ def optimize(
     alpha: Annotated[
         float | None, typer.Option(help="How much dearer than the best TASO's search goes on from.")
     ] = None,
-    seed: Annotated[int, typer.Option(help="Seed of the search.", min=0)] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of the search.")] = 0,
     checkpoint: Annotated[Path | None, typer.Option(help="File to resume the search from.")] = None,
     threads: Annotated[int, typer.Option(help="Threads to measure with.", min=1)] = 1,
     cache: Cache = None,
