@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from taso_gym.builder import GraphBuilder
-from taso_gym.equivalence import check_site, validate, validation
+from taso_gym.equivalence import check_site, drawn, validate, validation
 from taso_gym.equivalence.site import site_of
 from taso_gym.graph import Graph, producer_of
 from taso_gym.tensor import TensorType, symbol
@@ -57,7 +57,7 @@ def test_sites_are_compared_in_float64() -> None:
 def test_rewritten_parts_are_computed_where_the_whole_can_not_be(monkeypatch: pytest.MonkeyPatch) -> None:
     """An error of 1e-5 is within the tolerance of float32 results, but not of a part in float64."""
     monkeypatch.setattr(validation, "REFERENCE_BYTES", 10)
-    monkeypatch.setattr(validation, "exact_magnitude", lambda *_: None)
+    monkeypatch.setattr(drawn, "exact_magnitude", lambda *_: None)
     before, after, wrong = product(), product(halves=1.0), product(halves=1.00001)
     assert validate(before, after).is_float32_only
     report = validate(before, after, rewritten=(before, after))

@@ -46,7 +46,6 @@ class Cache:
         self.path, self._own = Path(path) if path else default_path(), path is None
         self._connection: sqlite3.Connection | None = None
         self._process = 0
-        _OPEN.add(self)
 
     def get(self, key: str) -> str | None:
         """Return the text of a key, or None.
@@ -109,6 +108,7 @@ class Cache:
     def _open(self) -> sqlite3.Connection:
         if self._connection is None or self._process != os.getpid():  # a connection doesn't survive a fork
             self._connection, self._process = self._connect(), os.getpid()
+            _OPEN.add(self)
         return self._connection
 
     def _connect(self) -> sqlite3.Connection:

@@ -17,14 +17,11 @@ from typing import Any
 
 import numpy as np
 
-from taso_gym.cost.base import SummedCost
 from taso_gym.cost.cache import Cache
 from taso_gym.cost.cuda_kernels import kernel
-from taso_gym.cost.devices import DEVICES
 from taso_gym.cost.dims import Dims
 from taso_gym.cost.region import lone
-from taso_gym.cost.regional import NEVER_PS, bind_signature, describe
-from taso_gym.cost.roofline import bound_ps
+from taso_gym.cost.regional import StartedCost, bind_signature, describe
 from taso_gym.cost.runtime import PROVIDERS, failure, one_line, require, require_provider
 from taso_gym.cost.small_model import draw
 from taso_gym.cost.work import Work
@@ -43,10 +40,11 @@ FLUSHES = 4
 """The buffer that is written before a run is so many times larger than the L2 cache."""
 
 
-class CupyCost(SummedCost):
+class CupyCost(StartedCost):
     """Isolated CUDA kernels: what each operator of the graph takes by itself, without a runtime's fusions."""
 
     deterministic = False
+    bound_device = "h200"
 
     def __init__(
         self,
@@ -73,9 +71,8 @@ class CupyCost(SummedCost):
             MissingPackageError: CuPy isn't installed.
             CostError: there is no such CUDA device.
         """
-        super().__init__(f"cupy:{argument}" if argument else "cupy", dims)
+        super().__init__(f"cupy:{argument}" if argument else "cupy", dims, start)
         self._device = open_device(argument)
-        self._start = start
         self.tf32, self._cache, self._progress = tf32, Cache(cache), progress
 
     @property
@@ -94,23 +91,13 @@ class CupyCost(SummedCost):
     def time(self, sig: Signature, context: Hashable, load: Work) -> tuple[int, int]:  # noqa: ARG002
         """Return the measured time of a signature, and one kernel; some, and opaque ones, are costed by their bytes."""
         if isinstance(sig.op, OpaqueOperator) or sig.op.key in BY_BYTES:
-            return bound_ps(DEVICES["h200"], load), 1
+            return self.opaque_time(sig, load)
         name = f"{self.key}|{describe(lone(sig), self._dims)}"
         text = self._cache.get(name)
         found = self._found(name, sig) if text is None else json.loads(text)
         if "failed" not in found:
             return found["ps"], 1
-        return (bound_ps(DEVICES["h200"], load) if describe(lone(sig), self._dims) in self._granted else NEVER_PS), 1
-
-    @cached_property
-    def _granted(self) -> frozenset[str]:
-        """The operators of the start."""
-        nodes = self._start.operators() if self._start else ()
-        return frozenset(describe(lone(node.sig), self._dims) for _, node in nodes)
-
-    def __getstate__(self) -> dict[str, object]:
-        """Leave the start with its weights behind when pickled or copied."""
-        return {**super().__getstate__(), "_granted": self._granted, "_start": None}
+        return self.unknown_time(lone(sig), load)
 
     def _found(self, name: str, sig: Signature) -> dict[str, Any]:
         """Measure a signature and remember it, or that it fails; where memory is short it fails for now only.

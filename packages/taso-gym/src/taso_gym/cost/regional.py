@@ -22,7 +22,50 @@ NEVER_PS = 10**15
 """Cost of what must never pay: 1000 seconds, more than whatever it could replace."""
 
 
-class RegionalCost(SummedCost):
+class StartedCost(SummedCost):
+    """Base of the models that may not know a time, which cost that by `unknown_time`.
+
+    Attributes:
+        bound_device: the device whose roofline bound stands for a time that isn't known.
+    """
+
+    bound_device = DEFAULT_DEVICE
+
+    def __init__(self, name: str, dims: Mapping[str, int] | None, start: Graph | None = None) -> None:
+        """Bind symbols as `SummedCost` does; ``start`` is the graph that a search begins with."""
+        super().__init__(name, dims)
+        self._start = start
+
+    def regions(self, graph: Graph) -> Iterator[Region]:
+        """Yield what is timed of a graph: every operator by itself."""
+        for _, node in graph.operators():
+            if not (node.sig.const or node.sig.op.view or isinstance(node.sig.op, OpaqueOperator)):
+                yield lone(node.sig)
+
+    def opaque_time(self, sig: Signature, load: Work) -> tuple[int, int]:  # noqa: ARG002
+        """Return time and number of kernels of an operator without an entry: by its bytes."""
+        return bound_ps(DEVICES[self.bound_device], load), 1
+
+    def unknown_time(self, region: Region, load: Work) -> tuple[int, int]:
+        """Return time and number of kernels of a region that nobody timed: what never pays.
+
+        One that the start has costs the roofline bound, which is less than it takes: no more may be gained by taking it
+        away. More of it cost that, too.
+        """
+        granted = describe(region, self._dims) in self._granted
+        return (bound_ps(DEVICES[self.bound_device], load) if granted else NEVER_PS), 1
+
+    @cached_property
+    def _granted(self) -> frozenset[str]:
+        """The regions of the start."""
+        return frozenset(describe(r, self._dims) for r in self.regions(self._start)) if self._start else frozenset()
+
+    def __getstate__(self) -> dict[str, object]:
+        """Leave the start with its weights behind when pickled or copied."""
+        return {**super().__getstate__(), "_granted": self._granted, "_start": None}
+
+
+class RegionalCost(StartedCost):
     """Base of the models whose contexts are regions.
 
     An opaque operator, which no rewrite brings or takes away, is costed by `opaque_time`, and a region whose time isn't
@@ -30,11 +73,6 @@ class RegionalCost(SummedCost):
     """
 
     contextual = True
-
-    def __init__(self, name: str, dims: Mapping[str, int] | None, start: Graph | None = None) -> None:
-        """Bind symbols as `SummedCost` does; ``start`` is the graph that a search begins with."""
-        super().__init__(name, dims)
-        self._start = start
 
     @property
     @abstractmethod
@@ -77,28 +115,9 @@ class RegionalCost(SummedCost):
             if not (sig.const or sig.op.view or context == FUSED or isinstance(sig.op, OpaqueOperator)):
                 yield context if isinstance(context, Region) else lone(sig)
 
-    def opaque_time(self, sig: Signature, load: Work) -> tuple[int, int]:  # noqa: ARG002
-        """Return time and number of kernels of an operator without an entry: by its bytes on the default device."""
-        return bound_ps(DEVICES[DEFAULT_DEVICE], load), 1
-
-    def unknown_time(self, region: Region, load: Work) -> tuple[int, int]:
-        """Return time and number of kernels of a region that nobody timed: what never pays.
-
-        One that the start has costs the roofline bound of the default device, which is less than it takes: no more may
-        be gained by taking it away. More of it cost that, too.
-        """
-        granted = describe(region, self._dims) in self._granted
-        return (bound_ps(DEVICES[DEFAULT_DEVICE], load) if granted else NEVER_PS), 1
-
-    @cached_property
-    def _granted(self) -> frozenset[str]:
-        """The regions of the start."""
-        return frozenset(describe(r, self._dims) for r in self.regions(self._start)) if self._start else frozenset()
-
     def __getstate__(self) -> dict[str, object]:
-        """Leave what is found again, and the start with its weights, behind when pickled or copied."""
-        state = {**super().__getstate__(), "_granted": self._granted, "_start": None}
-        return {name: value for name, value in state.items() if name != "_contexts"}
+        """Leave what is found again behind, too."""
+        return {name: value for name, value in super().__getstate__().items() if name != "_contexts"}
 
 
 def describe(region: Region, dims: Dims) -> str:

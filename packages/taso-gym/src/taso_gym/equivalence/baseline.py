@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import ExitStack
 from functools import cache, cached_property, partial
 from pathlib import Path
 
 from taso_gym.equivalence.compare import Value, compare
+from taso_gym.equivalence.drawn import Draw, run_on_drawn
 from taso_gym.equivalence.subject import Subject, expect_one_interface, subject
-from taso_gym.equivalence.validation import Draw, reference_of, report_on, run_on_drawn
+from taso_gym.equivalence.validation import reference_of, report_on
 from taso_gym.graph import Graph
 
 
@@ -35,8 +37,8 @@ class Baseline:
             return first, run_on_drawn(first, [], self._number, self._seed)
 
     @cached_property
-    def _reference(self) -> partial[list[Value]]:
-        return partial(cache(partial(reference_of, *self._ran)))
+    def _reference(self) -> Callable[[int], list[Value]]:
+        return cache(partial(reference_of, *self._ran))
 
     def differs(self, graph: Graph) -> bool:
         """Return whether a graph gives something else on the inputs that were drawn, or doesn't run.

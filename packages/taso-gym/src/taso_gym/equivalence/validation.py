@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from math import nan
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 from onnx import ModelProto
 
 from taso_gym.equivalence.compare import Difference, Value, compare, compare_floats, worst
-from taso_gym.equivalence.draw import ROUNDS, bind_sizes, draw, input_kinds
-from taso_gym.equivalence.exact import exact_magnitude
+from taso_gym.equivalence.drawn import Draw, run_on_drawn, run_on_given
 from taso_gym.equivalence.logits import Logits, logits_of
 from taso_gym.equivalence.report import FLOAT32_ONLY, OutputReport, Report
 from taso_gym.equivalence.runtime import Feeds
 from taso_gym.equivalence.site import check_site, operations
 from taso_gym.equivalence.subject import Subject, expect_one_interface, subject
-from taso_gym.errors import EquivalenceError, ModelError, OptionError
+from taso_gym.errors import ModelError, OptionError
 from taso_gym.graph import Graph
 from taso_gym.onnx_io.reference import run_graph
 from taso_gym.ops.floating import FLOAT64
@@ -34,22 +32,6 @@ NOT_WORSE = 4.0
 """The second model only rounds differently if its error against float64 is at most so many times the first's."""
 CREDIBLE = 100.0
 """A reference is believed if the first model is within so many tolerances of it."""
-
-
-class Draw(NamedTuple):
-    """Inputs that the first model ran on, and what it gave.
-
-    Attributes:
-        sizes: values of the dimension symbols.
-        feeds: inputs by name.
-        outputs: of the first model, in order.
-        whole: magnitude of the whole numbers that were drawn, on which neither model rounds; else None.
-    """
-
-    sizes: Mapping[str, int]
-    feeds: Feeds
-    outputs: list[Value]
-    whole: int | None = None
 
 
 def validate(
@@ -93,7 +75,7 @@ def validate(
         first, second = (subject(model, stack) for model in (a, b))
         expect_one_interface(first.graph, second.graph)
         if inputs is not None:
-            drawn = _given(first, inputs)
+            drawn = run_on_given(first, inputs)
         else:
             drawn = run_on_drawn(first, [first.graph, second.graph] if tolerance is None else [], draws, seed)
         found = second.run([d.feeds for d in drawn])
@@ -129,44 +111,6 @@ def _with_sites(report: Report, before: Graph, after: Graph) -> Report:
         return replace(report, basis=f"{report.basis}; nor the rewritten parts: {error}")
     basis = f"float64 reference of the rewritten parts: largest relative error {sites.max_relative_error:.1e}"
     return replace(report, basis=basis, failure="" if sites.ok else f"in a rewritten part, {sites.verdict}")
-
-
-def _given(model: Subject, inputs: Sequence[Feeds]) -> list[Draw]:
-    results = model.run(inputs)
-    for result in results:
-        if isinstance(result, str):
-            raise EquivalenceError(f"expected the first model to run on the given inputs, found: {result}")
-    return [Draw({}, feeds, result) for feeds, result in zip(inputs, results, strict=True) if isinstance(result, list)]
-
-
-def run_on_drawn(model: Subject, exact: Sequence[Graph], draws: int, seed: int) -> list[Draw]:
-    """Draw inputs of ever tamer kinds until the model runs on some: whole numbers if no graph of ``exact`` rounds.
-
-    Raises:
-        EquivalenceError: it runs on none.
-    """
-    kinds = input_kinds(model.graph)
-    message = "it was never run"
-    for number, plans in enumerate(ROUNDS):
-        rng = np.random.default_rng((seed, number))
-        planned = [plans[i % len(plans)] for i in range(draws)]
-        first = model.graph.info.dims
-        sizes = [bind_sizes([k.type for k in kinds], plan, {} if i else first) for i, plan in enumerate(planned)]
-        magnitudes = [exact_magnitude(exact, kinds, bound) if exact else None for bound in sizes]
-        whole = None if None in magnitudes else min(m for m in magnitudes if m is not None)
-        feeds = [
-            {k.name: draw(k, bound, rng, binary=plan.binary, whole=whole) for k in kinds}
-            for bound, plan in zip(sizes, planned, strict=True)
-        ]
-        results = model.run(feeds)
-        good = [Draw(s, f, r, whole) for s, f, r in zip(sizes, feeds, results, strict=True) if isinstance(r, list)]
-        if good:
-            return good
-        message = next((r for r in results if isinstance(r, str)), message)
-    raise EquivalenceError(
-        f"expected inputs that the first model runs on, found none among {draws * len(ROUNDS)} drawn ones (give some "
-        f"with inputs=): {message}"
-    )
 
 
 def report_on(

@@ -60,8 +60,13 @@ def fold(sig: Signature, weights: Sequence[Weight | None], opsets: Mapping[str, 
             values = evaluate(sig.op, dict(sig.attrs), arrays)
     except UNFIT:
         return None
-    found = [_constant(t, np.asarray(v)) for t, v in zip(sig.outputs, values, strict=True)]
-    return None if None in found else [weight for weight in found if weight is not None]
+    found: list[Weight] = []
+    for type_, value in zip(sig.outputs, values, strict=True):
+        weight = _constant(type_, np.asarray(value))
+        if weight is None:
+            return None
+        found.append(weight)
+    return found
 
 
 def can_fold(sig: Signature, weights: Sequence[Weight | None]) -> bool:

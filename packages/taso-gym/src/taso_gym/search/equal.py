@@ -42,15 +42,16 @@ class Screen:
         culprits: rules that do.
     """
 
-    def __init__(self, differs: Callable[[Graph], bool], say: Callable[[str], None]) -> None:
+    def __init__(self, differs: Callable[[Graph], bool] | None, say: Callable[[str], None]) -> None:
         """Begin with nothing known.
 
         Args:
-            differs: as for `equal_part`.
+            differs: as for `equal_part`; None where nothing does.
             say: called with what is compared.
         """
         self.culprits: tuple[str, ...] = ()
-        self._differs, self._say, self._harmless = differs, say, frozenset[str]()
+        self._differs: Callable[[Graph], bool] = differs or _never
+        self._say, self._harmless = say, frozenset[str]()
 
     def passed(self, finalist: Finalist, left: Callable[[], float]) -> Finalist:
         """Return what is left of a finalist, with a warning if something is taken out.

@@ -87,7 +87,7 @@ class Contest:
         self._alike: Finalist | None = None
         self._search, self._seed, self._options = search, seed, dict(options or {})
         self._say: Callable[[str], None] = progress or _silent
-        self._screen = Screen(differs or (lambda _: False), self._say)
+        self._screen = Screen(differs, self._say)
         self._bouts = Bouts(first, self._say)
         self.explored, self.seconds, self.interrupted, self.exhausted = 0, 0.0, False, False
 
