@@ -262,6 +262,13 @@ def test_rules_come_from_a_file(tmp_path):
         ({"invalid_penalty": float("nan")}, "expected a finite number as invalid_penalty, found nan"),
         ({"model_kwargs": {"batch": 4}}, "expected no model_kwargs for a graph, found batch"),
         ({"cost": "guess"}, "expected a cost model among .*, found 'guess'"),
+        ({"cost": 3}, "expected a name or CostModel as cost, found 3"),
+        ({"model": 3}, "expected a name, path or Graph as model, found 3"),
+        ({"rules": 3}, "expected a name, path or RuleSet as rules, found 3"),
+        ({"reward": 3}, "expected a Reward, or the name of one among .*, found 3"),
+        ({"reward_kwargs": 3}, "expected a mapping from names to values as reward_kwargs, found 3"),
+        ({"dims": 3}, "expected a mapping from names to sizes as dims, found 3"),
+        ({"dims": {"batch": "x"}}, "expected size of 'batch' to be a whole number from 0 on, found 'x'"),
     ],
 )
 def test_a_wrong_argument_is_named(arguments, message):

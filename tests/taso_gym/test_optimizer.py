@@ -64,3 +64,21 @@ def test_dims_are_for_costing_only(open_batch, tmp_path):
 def test_unknown_dim_is_refused(open_batch):
     with pytest.raises(OptionError, match="expected a dimension of the model's inputs"):
         taso_gym.optimize(open_batch, dims={"bach": 4})
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"model": 5}, "expected a name, path or Graph as model, found 5"),
+        ({"search": 5}, "expected a name as search, found 5"),
+        ({"budget": "x"}, "expected seconds or a Budget as budget, found 'x'"),
+        ({"budget": None}, "expected seconds or a Budget as budget, found None"),
+        ({"seed": "x"}, "expected a seed of 0 or more, found 'x'"),
+        ({"objective": 5}, "expected a sum of quantities or an Objective as objective, found 5"),
+        ({"checkpoint": 5}, "expected a path as checkpoint, found 5"),
+        ({"dims": {"batch": 1.5}}, "expected size of 'batch' to be a whole number from 0 on, found 1.5"),
+    ],
+)
+def test_an_argument_of_another_type_is_named(graph, arguments, message):
+    with pytest.raises(OptionError, match=message):
+        taso_gym.optimize(**{"model": graph, **arguments})

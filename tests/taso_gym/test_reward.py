@@ -120,7 +120,7 @@ def test_every_name_makes_a_reward(name):
 @pytest.mark.parametrize(
     ("name", "parameters", "message"),
     [
-        ("latency", {}, "expected a reward among runtime, .*, found 'latency'"),
+        ("latency", {}, "expected a Reward, or the name of one among runtime, .*, found 'latency'"),
         ("runtime", {"alpha": 1}, "expected no parameters for runtime, found 'alpha'"),
         ("measured", {"k": 1}, "among every, threads, provider, rounds, found 'k'"),
         ("measured", {"every": 0}, "expected every to be a whole number from 1 on, found 0"),

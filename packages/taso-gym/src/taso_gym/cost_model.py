@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     from taso_gym.graph import Graph
@@ -41,6 +41,7 @@ class Cost(NamedTuple):
         return Cost(self[0] - other[0], self[1] - other[1], self[2] - other[2], self[3] - other[3])
 
 
+@runtime_checkable
 class CostModel(Protocol):
     """What search, observation and reward ask of a cost model.
 

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from taso_gym import cost as costs
 from taso_gym import onnx_io
+from taso_gym.arguments import check_kinds
 from taso_gym.cost.objective import Objective, quantities
 from taso_gym.cost.onnxruntime import OnnxRuntimeCost
 from taso_gym.cost.recorded import RecordedCost
@@ -147,11 +148,13 @@ def optimize(
     Raises:
         TasoError: the model, the rules or an option are not what they have to be.
     """
+    check_kinds(model=model, search=search, rules=rules, cost=cost, budget=budget)
+    check_kinds(dims=dims, objective=objective, checkpoint=checkpoint)
     graph = model if isinstance(model, Graph) else onnx_io.load(model)
     if dims:
         graph = onnx_io.with_dims(graph, {**graph.info.dims, **dims})
     rules = load_checked(rules, portable=portable, numerics=numerics)
-    judge = costs.load(cost, dims=costs.bind_dims(graph), start=graph) if isinstance(cost, str) else cost
+    judge = costs.load(cost, dims=costs.bind_dims(graph), start=graph)
     began = time.monotonic()
     start = RewriteState(graph, rules, judge)
     spend = budget if isinstance(budget, Budget) else Budget(budget)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import inspect
 from importlib import import_module
 from math import isfinite
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from taso_gym.cost.objective import Objective, quantities
 from taso_gym.errors import OptionError
 from taso_gym.rules.state import RewriteState
 
 
+@runtime_checkable
 class Reward(Protocol):
     """What a step from a state to the next is worth; an instance belongs to one environment."""
 
@@ -171,10 +172,10 @@ def make_reward(reward: str | Reward, **parameters: Any) -> Reward:
     Raises:
         OptionError: no such reward, or parameters that it doesn't take.
     """
-    if not isinstance(reward, str):
+    if isinstance(reward, Reward):
         return reward
     if reward not in REWARDS:
-        raise OptionError(f"expected a reward among {', '.join(REWARDS)}, found {reward!r}")
+        raise OptionError(f"expected a Reward, or the name of one among {', '.join(REWARDS)}, found {reward!r}")
     module, _, name = REWARDS[reward].partition(":")
     factory = getattr(import_module(module), name)
     choices = list(inspect.signature(factory).parameters)

@@ -29,8 +29,10 @@ COST_MODELS = {
 """Name -> import string of a class that is called with (argument, dims, **options)."""
 
 
-def load(spec: str, dims: Mapping[str, int] | None = None, *, start: Graph | None = None, **options: Any) -> CostModel:
-    """Return the cost model of a specification.
+def load(
+    spec: str | CostModel, dims: Mapping[str, int] | None = None, *, start: Graph | None = None, **options: Any
+) -> CostModel:
+    """Return the cost model of a specification, or the given one.
 
     Args:
         spec: see above.
@@ -43,6 +45,8 @@ def load(spec: str, dims: Mapping[str, int] | None = None, *, start: Graph | Non
         MissingPackageError: the model needs a package that isn't installed.
         CostError: its device, provider or table is missing.
     """
+    if not isinstance(spec, str):
+        return spec
     name, _, argument = spec.partition(":")
     if name not in COST_MODELS:
         raise OptionError(f"expected a cost model among {', '.join(COST_MODELS)}, found {spec!r}")

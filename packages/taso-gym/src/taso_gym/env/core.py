@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import isfinite
-from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, ClassVar
 
 from gymnasium import spaces
 
+from taso_gym.arguments import check_choices, check_finite, check_kinds, check_positive
 from taso_gym.cost import CostModel
 from taso_gym.env.game import GraphGame
 from taso_gym.env.problem import Sizes, make_starts
@@ -151,15 +150,18 @@ class TasoGraphEnv(GraphGame):
             raise OptionError(
                 "expected either model or models (a network, an ONNX file, a Graph), found both or neither"
             )
-        _check_choices("numerics", [numerics], NUMERICS)
-        _check_choices("render_mode", [render_mode], (None, *self.metadata["render_modes"]))
-        _check_choices("extra_views", extra_views, EXTRA_VIEWS)
-        _check_positive(max_steps=max_steps, max_locations=max_locations, max_matches=max_matches)
-        _check_positive(**{k: v for k, v in (("max_nodes", max_nodes), ("max_edges", max_edges)) if v is not None})
-        _check_finite(invalid_penalty=invalid_penalty)
+        check_kinds(rules=rules, cost=cost, model_kwargs=model_kwargs, reward_kwargs=reward_kwargs, dims=dims)
+        chosen = [model] if model is not None else list(models or ())
+        for each in chosen:
+            check_kinds(model=each)
+        check_choices("numerics", [numerics], NUMERICS)
+        check_choices("render_mode", [render_mode], (None, *self.metadata["render_modes"]))
+        check_choices("extra_views", extra_views, EXTRA_VIEWS)
+        check_positive(max_steps=max_steps, max_locations=max_locations, max_matches=max_matches)
+        check_positive(**{k: v for k, v in (("max_nodes", max_nodes), ("max_edges", max_edges)) if v is not None})
+        check_finite(invalid_penalty=invalid_penalty)
         self.rules = load_checked(rules, portable=portable, numerics=numerics)
         sizes = Sizes(max_locations, max_matches, max_nodes, max_edges, bool(location_counts), tuple(extra_views))
-        chosen = [model] if model is not None else list(models or ())
         named = "" if isinstance(rules, RuleSet) else str(rules)
         base = Source("", dict(model_kwargs or {}), named, portable, numerics, dims=dict(dims or {}))
         self.starts = make_starts(chosen, base, self.rules, cost, sizes)
@@ -169,21 +171,3 @@ class TasoGraphEnv(GraphGame):
         space: Any = self.layout.space()
         self.observation_space = space
         self.action_space = spaces.MultiDiscrete([self.layout.xfers + 1, self.layout.locations])
-
-
-def _check_choices(name: str, values: Sequence[object], choices: Sequence[object]) -> None:
-    for value in values:
-        if value not in choices:
-            raise OptionError(f"expected {name} among {', '.join(map(str, choices))}, found {value!r}")
-
-
-def _check_positive(**counts: Any) -> None:
-    for name, count in counts.items():
-        if isinstance(count, bool) or not isinstance(count, Integral) or count < 1:
-            raise OptionError(f"expected {name} to be a whole number from 1 on, found {count!r}")
-
-
-def _check_finite(**numbers: Any) -> None:
-    for name, number in numbers.items():
-        if not isinstance(number, Real) or not isfinite(number):
-            raise OptionError(f"expected a finite number as {name}, found {number!r}")

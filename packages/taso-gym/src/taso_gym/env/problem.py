@@ -112,7 +112,7 @@ def make_starts(
     layout = sizes.layout(graphs, rules)
     starts: list[Start] = []
     for number, (name, graph) in enumerate(named):
-        model = costs.load(cost, dims=bind_dims(graph, base.dims), start=graph) if isinstance(cost, str) else cost
+        model = costs.load(cost, dims=bind_dims(graph, base.dims), start=graph)
         limits = {
             "max_locations": layout.locations,
             "max_nodes": layout.max_nodes - len(graph.info.inputs),

@@ -13,6 +13,7 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
+from numbers import Integral
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -111,8 +112,8 @@ def run(
     budget = budget or Budget(60.0)
     if not (budget.seconds >= 0 and budget.steps >= 0):  # also false for nan, with which no search would end
         raise OptionError(f"expected a budget of 0 or more seconds and steps, found {budget}")
-    if seed < 0:
-        raise OptionError(f"expected a seed of 0 or more, found {seed}")
+    if not isinstance(seed, Integral) or seed < 0:
+        raise OptionError(f"expected a seed of 0 or more, found {seed!r}")
     if objective and not objective.is_time:
         options["objective"] = objective
     searcher = _make(start, search, seed, options)

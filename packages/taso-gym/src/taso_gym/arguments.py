@@ -1,0 +1,64 @@
+"""Checks of arguments: a wrong one is named with what was expected, before something else breaks on it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import isfinite
+from numbers import Integral, Real
+from pathlib import Path
+from typing import Any
+
+from taso_gym.cost.objective import Objective
+from taso_gym.cost_model import CostModel
+from taso_gym.errors import OptionError
+from taso_gym.graph import Graph
+from taso_gym.rules.ruleset import RuleSet
+
+KINDS: dict[str, tuple[tuple[type, ...], str]] = {
+    "model": ((str, Path, Graph), "a name, path or Graph"),
+    "rules": ((str, Path, RuleSet), "a name, path or RuleSet"),
+    "cost": ((str, CostModel), "a name or CostModel"),
+    "search": ((str,), "a name"),
+    "budget": ((Real, tuple), "seconds or a Budget"),
+    "objective": ((str, Objective), "a sum of quantities or an Objective"),
+    "checkpoint": ((str, Path, type(None)), "a path"),
+    "dims": ((Mapping, type(None)), "a mapping from names to sizes"),
+    "model_kwargs": ((Mapping, type(None)), "a mapping from names to values"),
+    "reward_kwargs": ((Mapping, type(None)), "a mapping from names to values"),
+}
+"""Argument -> types that it may have, and how they are called."""
+
+
+def check_kinds(**values: Any) -> None:
+    """Raise OptionError for an argument of `KINDS` that has another type, or sizes that aren't whole numbers."""
+    for name, value in values.items():
+        types, called = KINDS[name]
+        if not isinstance(value, types):
+            raise OptionError(f"expected {called} as {name}, found {value!r}")
+    for name, size in (values.get("dims") or {}).items():
+        _check_count(f"size of {name!r}", size, 0)
+
+
+def check_choices(name: str, values: Sequence[object], choices: Sequence[object]) -> None:
+    """Raise OptionError for a value that isn't among the choices."""
+    for value in values:
+        if value not in choices:
+            raise OptionError(f"expected {name} among {', '.join(map(str, choices))}, found {value!r}")
+
+
+def check_positive(**counts: Any) -> None:
+    """Raise OptionError for an argument that isn't a whole number from 1 on."""
+    for name, count in counts.items():
+        _check_count(name, count, 1)
+
+
+def check_finite(**numbers: Any) -> None:
+    """Raise OptionError for an argument that isn't a finite number."""
+    for name, number in numbers.items():
+        if not isinstance(number, Real) or not isfinite(number):
+            raise OptionError(f"expected a finite number as {name}, found {number!r}")
+
+
+def _check_count(name: str, count: object, least: int) -> None:
+    if isinstance(count, bool) or not isinstance(count, Integral) or count < least:
+        raise OptionError(f"expected {name} to be a whole number from {least} on, found {count!r}")
