@@ -35,7 +35,8 @@ def check_kinds(**values: Any) -> None:
         types, called = KINDS[name]
         if not isinstance(value, types):
             raise OptionError(f"expected {called} as {name}, found {value!r}")
-    for name, size in (values.get("dims") or {}).items():
+    dims: Mapping[str, object] = values.get("dims") or {}
+    for name, size in dims.items():
         _check_count(f"size of {name!r}", size, 0)
 
 

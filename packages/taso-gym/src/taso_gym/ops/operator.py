@@ -189,15 +189,13 @@ def tidy(name: str, value: Any, kind: type, as_input: bool) -> Any:
         value = int(value)
     if kind is float and isinstance(value, int) and not as_input:
         value = float(value)
+    expected = (int, float) if as_input and kind is not tuple else kind
     parts = cast("tuple[Any, ...]", value if isinstance(value, tuple) else ())
-    known = isinstance(value, (int, float)) if as_input and kind is not tuple else isinstance(value, kind)
-    if not known or any(isinstance(part, (str, tuple)) for part in parts):
+    if not isinstance(value, expected) or any(isinstance(part, (str, tuple)) for part in parts):
         raise TypeInferenceError(f"expected {name} of type {kind.__name__}, found {value!r}")
-    if as_input:
-        return value
-    if isinstance(value, tuple):
-        return tuple(shortest(v) if isinstance(v, float) else v for v in parts)
-    return shortest(value) if isinstance(value, float) else value
+    if kind is tuple:
+        return parts if as_input else tuple(shortest(v) if isinstance(v, float) else v for v in parts)
+    return shortest(value) if isinstance(value, float) and not as_input else cast("Any", value)
 
 
 def shortest(value: float, dtype: Any = np.float32) -> float:
