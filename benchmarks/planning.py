@@ -92,7 +92,8 @@ def play_until_spent(meter: Meter, actor: Actor, rng: np.random.Generator) -> Cu
 
 def with_true_model(meter: Meter, beam: BeamSettings, rng: np.random.Generator) -> Curve:
     """Plan with the true simulator; what a plan asks for counts."""
-    simulator = TrueSimulator(meter.start_ps, meter.limit, meter.note)
+    layout = meter.env.unwrapped.layout
+    simulator = TrueSimulator(meter.start_ps, meter.limit, meter.note, layout.matches)
 
     def act(env: gym.Env, observation: dict, rng: np.random.Generator) -> np.ndarray:
         simulator.left = max(meter.limit - meter.steps, 0)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 from agent_batches import collected
+from games import tiny_env
 
 from taso_agents.data.collect import play_record, random_actor
 from taso_agents.data.episodes import Dataset
@@ -103,6 +104,15 @@ def test_the_true_simulator_says_what_the_environment_does(env: gym.Env) -> None
     _, reward, *_ = env.step(np.array(action))
     assert outcome.reward == pytest.approx(reward, abs=1e-4) and outcome.key == state_of(env).hash
     assert seen == [outcome.state] and simulator.left == 4
+
+
+@pytest.mark.parametrize("most", [5, 7])
+def test_no_action_beyond_the_candidates_of_an_environment_is_true(most: int) -> None:
+    env = tiny_env(max_matches=most)
+    observation, _ = env.reset()
+    actions = TrueSimulator(1, most=most).actions(env.state)
+    xfers, locations = np.nonzero(observation["location_masks"][:-1])
+    assert len(actions) == most and actions == list(zip(xfers.tolist(), locations.tolist(), strict=True))
 
 
 def test_a_true_beam_of_one_with_all_actions_is_steepest_descent(env: gym.Env) -> None:

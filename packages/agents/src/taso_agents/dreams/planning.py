@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Sequence
 from heapq import nlargest
+from itertools import islice
 from typing import Any, NamedTuple, Protocol
 
 import gymnasium as gym
@@ -64,17 +65,23 @@ class TrueSimulator:
         start_ps: cost of the start graph, which rewards are in % of.
         left: steps that may be taken.
         on_step: called with each new state.
+        most: actions that are legal in a state; the environment's ``max_matches``.
     """
 
     def __init__(
-        self, start_ps: int, left: float = math.inf, on_step: Callable[[RewriteState], None] | None = None
+        self,
+        start_ps: int,
+        left: float = math.inf,
+        on_step: Callable[[RewriteState], None] | None = None,
+        most: int | None = None,
     ) -> None:
-        self.start_ps, self.left = start_ps, left
+        self.start_ps, self.left, self._most = start_ps, left, most
         self._on_step = on_step or (lambda _state: None)
 
     def actions(self, state: RewriteState) -> list[Action]:
         """Return the legal (substitution, location)."""
-        return [(xfer, i) for xfer, found in enumerate(state.matches) for i in range(len(found))]
+        found = ((xfer, i) for xfer, matches in enumerate(state.matches) for i in range(len(matches)))
+        return list(islice(found, self._most))
 
     def step(self, states: Sequence[RewriteState], actions: Sequence[Action]) -> list[Outcome]:
         """Apply one match to each state."""
