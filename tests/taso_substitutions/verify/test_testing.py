@@ -65,6 +65,7 @@ def test_outputs_must_keep_their_types() -> None:
 
 def test_exact_rules_keep_every_bit() -> None:
     assert "it claims exact bits" in fault("f [exact]: Add(x, 0) => x")
+    assert "it claims exact bits" in fault("f [exact]: Mul(Mul(x, x), 4.0) => Mul(Add(x, x), Add(x, x))")  # denormal
     assert isinstance(verdict("f [exact]: Sub(x, 0) => x"), Passed)
 
 

@@ -16,8 +16,11 @@ from taso_substitutions.verify.instance import Instance, Side
 Arrays = Mapping[str, NDArray[Any]]
 Values = Callable[[tuple[int, ...], np.dtype[Any]], NDArray[Any]]
 """Draws the values of a tensor of a shape and element type."""
-SPECIALS = (0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 1e-40, 3e38)
-"""What a rule that keeps every bit is tried with besides ordinary numbers; integers with their limits."""
+SPECIALS = (0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 1e-40, 1e-21, -7e-23, 3e38)
+"""What a rule that keeps every bit is tried with besides ordinary numbers; integers with their limits.
+
+The squares of 1e-21 and -7e-23 are denormal in float32.
+"""
 STYLES = ("normal", "positive", "wide", "zeros")
 """Standard normal; between 0.1 and 3, for logarithms, roots and variances; normal with deviation 20; a third zeros."""
 
@@ -41,7 +44,7 @@ def numbers(rule: Rule, instance: Instance, rng: np.random.Generator, style: str
 
 
 def special_numbers(rule: Rule, instance: Instance, rng: np.random.Generator) -> Arrays:
-    """Draw numbers among which infinities, NaN, signed zeros and denormal ones, or limits of integers, are strewn."""
+    """Draw numbers among which infinities, NaN, signed zeros and denormal ones, or limits of integers, are strewn (`SPECIALS`)."""
 
     def values(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
         ordinary = _number(rng, shape, "normal")
