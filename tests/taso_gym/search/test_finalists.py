@@ -28,6 +28,7 @@ from taso_gym.search import Budget, SearchResult, bouts, evidence, finalists, ru
 from taso_gym.search.evidence import START, Evidence
 from taso_gym.search.finalist import Finalist
 from taso_gym.search.finalists import Contest
+from taso_gym.search.race import race_seconds
 from taso_gym.search.rivals import Rivals
 from taso_gym.tensor import TensorType, symbol
 
@@ -374,6 +375,15 @@ def test_a_graph_that_is_predicted_far_slower_is_not_measured(
     asked = taking(lambda graph: 3.0 - count(graph, "MatMul"))
     assert count(Contest(first).run(60.0).graph, "MatMul") == 1
     assert not any("matmul-assoc" in name for names in asked for name in names)
+
+
+@pytest.mark.parametrize(("run_ms", "times"), [(20.0, 2.0), (2000.0, 1.15)])
+def test_graphs_that_run_for_seconds_are_not_expected_to_be_loaded_for_longer(
+    run_ms: float, times: float, first: Finalist
+) -> None:
+    held = bouts.Bouts(first, lambda _: None)
+    held._run_ms = run_ms
+    assert 0.95 * times <= held.seconds(1) / race_seconds(run_ms, 1) <= times
 
 
 def test_searches_that_take_all_their_time_leave_some_to_measure(

@@ -44,7 +44,7 @@ def numbers(rule: Rule, instance: Instance, rng: np.random.Generator, style: str
 
 
 def special_numbers(rule: Rule, instance: Instance, rng: np.random.Generator) -> Arrays:
-    """Draw numbers among which infinities, NaN, signed zeros and denormal ones, or limits of integers, are strewn (`SPECIALS`)."""
+    """Draw numbers among which infinities, NaN, signed zeros and denormal ones, or limits of integers, are strewn."""
 
     def values(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
         ordinary = _number(rng, shape, "normal")

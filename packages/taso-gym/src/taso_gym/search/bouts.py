@@ -12,12 +12,13 @@ from taso_gym.errors import CostError
 from taso_gym.graph import Graph
 from taso_gym.search.evidence import Evidence
 from taso_gym.search.finalist import Finalist
-from taso_gym.search.race import HEATS, race, race_seconds
+from taso_gym.search.race import ENOUGH, HEATS, race, race_seconds
 
 HOPELESS = 1.1
 """A graph that is predicted to take so many times as long as the best isn't measured."""
-SLOWNESS = 2.0
-"""A race is expected to take so many times as long until one was held: some graphs take seconds to load."""
+SLOWNESS, LOADING_S = 2.0, 2.0
+"""Until a race was held, it is expected to take so many times as long, since graphs are loaded in each heat, but no
+more than so many seconds for each of them: one that runs for seconds isn't loaded for longer."""
 
 
 class Bout(NamedTuple):
@@ -47,12 +48,15 @@ class Bouts:
         """
         self.held: list[Bout] = []
         self.evidence = Evidence(first.start.graph)
-        self._run_ms, self._slowness, self._progress = first.start.cost.time_ms, SLOWNESS, progress
+        self._run_ms, self._slowness, self._progress = first.start.cost.time_ms, 0.0, progress
         self._seen = {first.start.hash}
 
     def seconds(self, count: int) -> float:
         """Return about how long it takes to measure so many."""
-        return self._slowness * race_seconds(self._run_ms, count)
+        runs = race_seconds(self._run_ms, count)
+        if self._slowness:
+            return self._slowness * runs
+        return min(SLOWNESS * runs, runs + LOADING_S * ENOUGH * (1 + count))
 
     def room(self, seconds: float) -> int:
         """Return how many can be measured in some time; one may be too many."""
