@@ -113,14 +113,13 @@ def operator(
         attributes = {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY}
         defaults = {k: None if v is inspect.Parameter.empty else v for k, v in attributes.items()}
         required = [k for k, v in attributes.items() if v is inspect.Parameter.empty]
-        kinds = {p.name: kind_of(p.annotation) for p in parameters if p.name in attributes}
         OPERATORS[domain, name] = Operator(
             domain,
             name,
             since,
             None if types_only else body,
             _with_sizes(name, infer),
-            _completed(name, required, kinds, taken_from_inputs, normalize),
+            _completed(name, required, defaults, taken_from_inputs, normalize),
             export or keep_attrs,
             flops or one_per_element,
             defaults,
@@ -138,7 +137,7 @@ def operator(
 def _completed(
     op: str,
     required: Sequence[str],
-    kinds: Mapping[str, type],
+    defaults: Mapping[str, Any],
     taken_from_inputs: Mapping[str, Any],
     normalize: Normalize | None,
 ) -> Normalize:
@@ -147,7 +146,7 @@ def _completed(
     def complete(attrs: dict[str, Any], types: Types) -> dict[str, Any]:
         if missing := sorted(k for k in required if attrs.get(k) is None):
             raise TypeInferenceError(f"expected the attribute {missing[0]!r} of {op}, found none")
-        tidied = {k: tidy(k, v, kinds[k], k in taken_from_inputs) for k, v in attrs.items()}
+        tidied = {k: v if k in taken_from_inputs else tidy(k, v, defaults[k]) for k, v in attrs.items()}
         return normalize(tidied, types) if normalize else tidied
 
     return complete
@@ -165,37 +164,21 @@ def _with_sizes(op: str, infer: Infer) -> Infer:
     return infer_sizes
 
 
-def kind_of(annotation: str) -> type:
-    """Return int, float, str or tuple: what an attribute is by its annotation in a body."""
-    name = annotation.partition(" | ")[0].partition("[")[0]
-    return {"int": int, "float": float, "str": str, "tuple": tuple, "Axes": tuple}[name]
-
-
-def tidy(name: str, value: Any, kind: type, as_input: bool) -> Any:
+def tidy(name: str, value: Any, default: Any) -> Any:
     """Return an attribute's value in the one form that signatures hold.
 
-    Args:
-        name: of the attribute.
-        value: None where it is left out.
-        kind: of `kind_of`.
-        as_input: files hold it as an input, so that a number may be of any type and keeps it.
-
     Raises:
-        TypeInferenceError: a value of another kind.
+        TypeInferenceError: a value of another type than the default's.
     """
-    if value is None:
-        return None
     if isinstance(value, bool):
         value = int(value)
-    if kind is float and isinstance(value, int) and not as_input:
+    if isinstance(default, float) and isinstance(value, int):
         value = float(value)
-    expected = (int, float) if as_input and kind is not tuple else kind
-    parts = cast("tuple[Any, ...]", value if isinstance(value, tuple) else ())
-    if not isinstance(value, expected) or any(isinstance(part, (str, tuple)) for part in parts):
-        raise TypeInferenceError(f"expected {name} of type {kind.__name__}, found {value!r}")
-    if kind is tuple:
-        return parts if as_input else tuple(shortest(v) if isinstance(v, float) else v for v in parts)
-    return shortest(value) if isinstance(value, float) and not as_input else cast("Any", value)
+    if default is not None and value is not None and not isinstance(value, type(default)):
+        raise TypeInferenceError(f"expected {name} of type {type(default).__name__}, found {value!r}")
+    if isinstance(value, tuple):
+        return tuple(shortest(v) if isinstance(v, float) else v for v in cast("tuple[Any, ...]", value))
+    return shortest(value) if isinstance(value, float) else value
 
 
 def shortest(value: float, dtype: Any = np.float32) -> float:
