@@ -31,7 +31,7 @@ from typing import Any
 from support.by_hand import RECIPES
 from support.networks import Network, file_of, networks
 from support.other_tools import TOOLS
-from support.results import DEFAULT, result_path, row_path
+from support.results import DEFAULT, OURS, result_path, row_path
 from support.table import write_table
 
 from taso_gym import load
@@ -44,7 +44,7 @@ from taso_gym.cost.onnxruntime import OnnxRuntimeCost
 from taso_gym.errors import CostError, TasoError
 
 HERE = Path(__file__).parent
-OURS, GIVEN = "taso-gym", "file"
+GIVEN = "file"
 PACKAGES = {
     **{tool: tool for tool in TOOLS},
     "by-hand": "taso_gym",

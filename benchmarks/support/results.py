@@ -6,6 +6,9 @@ from support.machine import folder_of
 
 DEFAULT = "reassociate"
 
+OURS, FAST = "taso-gym", "taso-gym, fast"
+"""Columns of what the search finds by default and with ``--numerics fast``."""
+
 
 def result_path(source: Path, numerics: str, provider: str = "cpu", suffix: str = ".fast.onnx") -> Path:
     """Return the file of what was found for a network's file, or that of its log."""

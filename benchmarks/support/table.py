@@ -1,32 +1,33 @@
 """The tables of benchmarks/end_to_end.py in docs/results.md."""
 
 import json
-import math
 import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from statistics import mean, median
+from statistics import geometric_mean, mean, median
 from typing import Any
 
 from support.networks import networks
 from support.page import PAGE, write_between
 from support.picture import draw
+from support.results import FAST, OURS
+from support.summary import summary
 
 from taso_gym.console import seconds
 
-OURS, FAST = "taso-gym", "taso-gym, fast"
 PICTURED = ("cpu", 1, 1)
 COLUMNS = (OURS, FAST, "by-hand", "transformers", "onnxsim", "onnxslim", "onnxscript", "openvino", "torch.compile")
 
 
 def write_table(rows: Path) -> None:
-    """Write the tables of all rows between their marks in docs/results.md, and a picture of each machine's first."""
-    parts = sorted(_parts(rows).items())
-    write_between("end_to_end", "".join(_table(*setting, list(found.values())) for setting, found in parts))
+    """Write tables of all rows and their summary between marks in docs/results.md; draw the first of each machine."""
+    parts = [(setting, list(found.values())) for setting, found in sorted(_parts(rows).items())]
+    write_between("end_to_end_summary", summary(parts))
+    write_between("end_to_end", "".join(_table(*setting, found) for setting, found in parts))
     for (machine, *setting), found in parts:
         if tuple(setting) == PICTURED:
-            draw(list(found.values()), PAGE.parent / f"end_to_end-{machine}.png")
+            draw(found, PAGE.parent / f"end_to_end-{machine}.png")
 
 
 def _parts(rows: Path) -> dict[tuple[str, str, int, int], dict[str, dict[str, Any]]]:
@@ -94,9 +95,10 @@ def _table(machine: str, provider: str, threads: int, batch: int, rows: Sequence
     kinds = sorted({f"`--search {s['search']} --numerics {s['numerics']}`" for s in searches})
     budgets = sorted({s["budget"] for s in searches}, key=seconds)
     spent = budgets[0] if len(budgets) == 1 else f"{budgets[0]} to {budgets[-1]}"
-    lines.append(
-        f"\nMeasured on {'; '.join(machines)}. Options: {', '.join(kinds)}, each with a `--budget` of {spent}."
-    )
+    dates = sorted({row["date"] for row in rows})
+    when = dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}"
+    options = f"{', '.join(kinds)}, each with a `--budget` of {spent}"
+    lines.append(f"\nMeasured on {'; '.join(machines)}, {when}. Options: {options}.")
     lines += _truth([error for row in rows for error in row["errors"]])
     failures = [
         f"{t} on {r['network']} ({why})" for r in rows for t, why in r["missing"].items() if why != "not installed"
@@ -117,13 +119,13 @@ def _truth(errors: Sequence[float]) -> list[str]:
 def _summaries(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return the lines below a table; a network that wasn't run with looser numerics counts as it is without."""
     lines: list[str] = []
-    for name, summary in (("geometric mean", _geometric), ("median", median)):
+    for name, figure in (("geometric mean", geometric_mean), ("median", median)):
         cells: list[str] = []
         for tool in COLUMNS:
             other = OURS if tool == FAST and any(FAST in r["speedups"] for r in rows) else tool
             ran = [r["speedups"].get(tool, r["speedups"].get(other)) for r in rows]
             found = [speedup[0] for speedup in ran if speedup]
-            cells.append(f"{summary(found):.3f} ({len(found)})" if found else "")
+            cells.append(f"{figure(found):.3f} ({len(found)})" if found else "")
         lines.append(f"| {name} | | | | {' | '.join(cells)} | |")
     return lines
 
@@ -136,7 +138,3 @@ def _cell(row: Mapping[str, Any], tool: str) -> str:
         same = row["unchanged" if tool == OURS else "unchanged by fast"]
         return "unchanged" if same else f"**{ratio:.3f}** [{low:.3f}, {high:.3f}]"
     return f"{ratio:.3f}"
-
-
-def _geometric(values: Sequence[float]) -> float:
-    return math.exp(sum(map(math.log, values)) / len(values))
