@@ -50,6 +50,17 @@ def test_all_that_a_file_says_besides_its_nodes_is_kept() -> None:
     assert saved == model
 
 
+def test_a_model_in_memory_is_loaded_as_its_file_is(tmp_path: Path) -> None:
+    model = parsed("g (float[N, 3] x) => (float[N, 3] y) { y = Relu(x) }")
+    onnx.save(model, tmp_path / "model.onnx")
+    assert load(model, {"N": 2}).hash == load(tmp_path / "model.onnx", {"N": 2}).hash
+
+
+def test_what_is_neither_file_nor_model_is_named() -> None:
+    with pytest.raises(OptionError, match="expected the path of a model or a ModelProto, found 3"):
+        load(3)  # pyright: ignore[reportArgumentType]
+
+
 def test_shapes_that_outputs_lack_are_filled_in() -> None:
     model = parsed("g (float[N, 3] x) => (float y) { y = Relu(x) }")
     model.graph.output[0].type.tensor_type.ClearField("shape")

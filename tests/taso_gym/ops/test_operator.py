@@ -1,9 +1,11 @@
+import inspect
+
 import numpy as np
 import pytest
 
 from taso_gym.errors import TypeInferenceError
 from taso_gym.ops import OPERATORS
-from taso_gym.ops.operator import shortest
+from taso_gym.ops.operator import kind_of, shortest
 from taso_gym.signature import signature
 from taso_gym.tensor import TensorType, symbol
 
@@ -25,13 +27,33 @@ def test_an_integer_where_a_float_belongs_is_one() -> None:
 
 
 @pytest.mark.parametrize(
+    ("key", "name"), [(key, name) for key, op in OPERATORS.items() if op.body for name in op.defaults]
+)
+def test_each_attribute_of_an_operator_has_a_kind(key: tuple[str, str], name: str) -> None:
+    op = OPERATORS[key]
+    parameters = inspect.signature(op.body).parameters
+    sample = {"number": 1, "string": "", "list": ()}
+    kinds = {n: kind_of(parameters[n].annotation).removeprefix("whole ") for n in op.defaults}
+    given = {n: sample[kind.partition(" of ")[0]] for n, kind in kinds.items()}
+    with pytest.raises(TypeInferenceError, match=rf"expected {name} to be a [a-z ]+, found b'bytes'"):
+        op.normalize({**given, name: b"bytes"}, [X] * op.min_inputs)
+
+
+@pytest.mark.parametrize(
     ("name", "attrs", "message"),
     [
         ("Concat", {}, "expected the attribute 'axis' of Concat, found none"),
-        ("Softmax", {"axis": "last"}, "expected axis of type int, found 'last'"),
+        ("Softmax", {"axis": "last"}, "expected axis to be a whole number, found 'last'"),
         ("Softmax", {"axis": 2}, "expected an axis in"),
         ("BatchNormalization", {"training_mode": 1}, "expected BatchNormalization for inference"),
         ("Gelu", {"approximate": "sigmoid"}, "approximate"),
+        ("Transpose", {"perm": 3}, "expected perm to be a list of whole numbers, found 3"),
+        ("Transpose", {"perm": (0, "one")}, "expected perm to be a list of whole numbers, found"),
+        ("Transpose", {"perm": (0.5, 1)}, "expected perm to be a list of whole numbers, found"),
+        ("Concat", {"axis": 1.5}, "expected axis to be a whole number, found 1.5"),
+        ("Reshape", {"shape": N}, "expected shape to be a list of whole numbers, found N"),
+        ("Clip", {"min": "a"}, "expected min to be a number, found 'a'"),
+        ("Clip", {"max": (1.0,)}, "expected max to be a number, found"),
     ],
 )
 def test_wrong_attributes_are_named(name: str, attrs: dict[str, object], message: str) -> None:

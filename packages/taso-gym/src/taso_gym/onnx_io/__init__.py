@@ -7,7 +7,9 @@ import shutil
 from collections.abc import Mapping
 from dataclasses import replace
 from itertools import count
+from os import PathLike
 from pathlib import Path
+from typing import cast
 
 from onnx import ModelProto
 
@@ -28,23 +30,27 @@ MOST_BYTES = 2_000_000_000
 """A larger file is beyond protocol buffers (2 GiB): its weights go to a file beside it."""
 
 
-def load(path: str | Path, dims: Mapping[str, int] | None = None) -> Graph:
-    """Read an ONNX file.
+def load(source: str | Path | ModelProto, dims: Mapping[str, int] | None = None) -> Graph:
+    """Read an ONNX file, or a model in memory.
 
     Every node becomes an operator of the table or an opaque one; nothing is left out but what has no effect (Identity,
     Dropout at inference, equal nodes, unused ones, constants that can be computed). Weights stay in their files and are
     mapped into memory; external data must lie beside the model or in folders below.
 
     Args:
-        path: the file.
+        source: the file, or the model (`from_model` takes one whose external data lie somewhere else).
         dims: values of dimension symbols, by name, for costs, observations and drawn inputs. They enter neither the
             graph nor a file that it is saved to.
 
     Raises:
         ModelError: it isn't a valid ONNX model; the message names the node or value.
-        OptionError: the model has no dimension of a name in ``dims``.
+        OptionError: ``source`` is something else, or the model has no dimension of a name in ``dims``.
     """
-    file = MappedFile(Path(path))
+    if isinstance(source, ModelProto):
+        return with_dims(from_model(source), dims or {})
+    if not isinstance(cast("object", source), (str, PathLike)):
+        raise OptionError(f"expected the path of a model or a ModelProto, found {source!r}")
+    file = MappedFile(Path(source))
     model, spans = read_model(file)
     graph = import_model(model, TensorReader(file, file.path.parent), spans)
     return with_dims(graph, dims or {})

@@ -113,13 +113,14 @@ def operator(
         attributes = {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY}
         defaults = {k: None if v is inspect.Parameter.empty else v for k, v in attributes.items()}
         required = [k for k, v in attributes.items() if v is inspect.Parameter.empty]
+        kinds = {p.name: kind_of(p.annotation) for p in parameters if p.name in attributes}
         OPERATORS[domain, name] = Operator(
             domain,
             name,
             since,
             None if types_only else body,
             _with_sizes(name, infer),
-            _completed(name, required, defaults, taken_from_inputs, normalize),
+            _completed(name, required, defaults, kinds, taken_from_inputs, normalize),
             export or keep_attrs,
             flops or one_per_element,
             defaults,
@@ -138,6 +139,7 @@ def _completed(
     op: str,
     required: Sequence[str],
     defaults: Mapping[str, Any],
+    kinds: Mapping[str, str],
     taken_from_inputs: Mapping[str, Any],
     normalize: Normalize | None,
 ) -> Normalize:
@@ -146,6 +148,8 @@ def _completed(
     def complete(attrs: dict[str, Any], types: Types) -> dict[str, Any]:
         if missing := sorted(k for k in required if attrs.get(k) is None):
             raise TypeInferenceError(f"expected the attribute {missing[0]!r} of {op}, found none")
+        for name, value in attrs.items():
+            _check_kind(name, value, kinds[name])
         tidied = {k: v if k in taken_from_inputs else tidy(k, v, defaults[k]) for k, v in attrs.items()}
         return normalize(tidied, types) if normalize else tidied
 
@@ -162,6 +166,24 @@ def _with_sizes(op: str, infer: Infer) -> Infer:
         return outputs
 
     return infer_sizes
+
+
+def kind_of(annotation: str) -> str:
+    """Return what an attribute is by its annotation in a body: a number, a whole one, a string, a list of these."""
+    name, _, item = annotation.partition(" | ")[0].partition("[")
+    kind = {"int": "whole number", "float": "number", "str": "string", "tuple": "list", "Axes": "list"}[name]
+    return f"{kind} of whole numbers" if name == "Axes" or item.startswith(("int", "Dim")) else kind
+
+
+def _check_kind(name: str, value: Any, kind: str) -> None:
+    """Refuse a number for a list and the like; a number may be a size, or a term of a prover."""
+    if value is None:
+        return
+    parts = cast("tuple[Any, ...]", value if isinstance(value, tuple) else (value,))
+    refused = (str, bytes, tuple, float) if "whole" in kind else (str, bytes, tuple)
+    listed = isinstance(value, (tuple, np.ndarray)) == kind.startswith("list")
+    if not (isinstance(value, str) if kind == "string" else listed and not any(isinstance(p, refused) for p in parts)):
+        raise TypeInferenceError(f"expected {name} to be a {kind}, found {value!r}")
 
 
 def tidy(name: str, value: Any, default: Any) -> Any:
