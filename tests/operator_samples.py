@@ -79,7 +79,7 @@ def draw(operand: Operand, t: TensorType | None, rng: np.random.Generator, low: 
         return np.asarray(rng.random(t.shape) < 0.5)
     if t.dtype in (I32, I64):
         return np.asarray(rng.integers(-9, 9, t.shape)).astype(t.dtype)
-    return np.asarray(rng.random(t.shape) * (high - low) + low, np.float32)
+    return np.asarray(rng.random(t.shape) * (high - low) + low, np.float64 if t.dtype == "double" else np.float32)
 
 
 def indices(*values: int, shape: tuple[int, ...] | None = None) -> NDArray[Any]:

@@ -36,6 +36,12 @@ F32, F64 = np.float32, np.float64
         ([F32([1])], [F32([1])], True),
         ([F32([1])], [F32([1]), F32([1])], False),
         ([F32([1])], F32([1]), False),
+        (F32([-1e9, 1, 2]), F32([-1e9, 1, 3]), False),
+        (F32([-1e9, -1e9, 1, 1e6]), F32([-1e9, -1e9, 3, 1e6]), True),
+        (F32([-3e38, 5, 0]), F32([-3e38, 5, 1]), False),
+        (F32([-1e9, 0, 0]), F32([-1e9, 5, 0]), False),
+        (F32([-1e9, 0, 0]), F32([-1e9, 0, 0]), True),
+        (F32([-1e9, 1, 2]), F32([-1.00001e9, 1, 3]), True),  # computed: its rounding is that of all
         (None, None, True),
         (None, F32([1]), False),
     ],
@@ -55,4 +61,4 @@ def test_a_comparison_of_nothing_finite_says_so() -> None:
     model = parsed("g (float[2] x) => (y) { y = Mul(x, w) }", w=F32(np.nan))
     report = validate(model, model)
     assert report.ok
-    assert "nothing finite" in str(report)
+    assert "nothing finite" in str(report) and "the same for all of them, which says little: 'y'" in str(report)

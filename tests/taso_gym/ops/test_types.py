@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import onnx
 import pytest
-from operator_models import LATEST, exported_model, stated_model
+from operator_models import LATEST, exported_model, feeds, run_onnxruntime, stated_model
 from operator_samples import SAMPLES, Sample
 
 from taso_gym.errors import ModelError, TypeInferenceError
@@ -73,6 +75,24 @@ def test_a_file_gives_back_the_signature(sample: Sample, opset: int) -> None:
     assert opset < LATEST or conforms(sample.signature, version)
     model = exported_model(sample, opset)
     assert imported(model.graph.node[0], sample.signature, version) is sample.signature
+
+
+def doubled(operand: Any) -> Any:
+    """Return an operand of double in the place of one of float."""
+    if isinstance(operand, np.ndarray):
+        return operand.astype(np.float64) if operand.dtype == np.float32 else operand
+    return operand if operand is None or (operand and isinstance(operand[0], str)) else ("double", operand)
+
+
+@each
+def test_operators_of_double_conform_only_where_onnxruntime_has_a_kernel(sample: Sample) -> None:
+    sample = replace(sample, operands=tuple(map(doubled, sample.operands)))
+    try:
+        conforming = conforms(sample.signature, 1 if sample.op.domain else LATEST)
+    except TypeInferenceError:
+        return  # not an operator of double at all
+    if conforming:
+        run_onnxruntime(exported_model(sample), feeds(sample))
 
 
 def imported(node: onnx.NodeProto, sig: Signature, opset: int) -> Signature:

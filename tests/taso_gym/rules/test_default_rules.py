@@ -107,12 +107,55 @@ NUMPY = {"float": np.float32, "float16": np.float16, "double": np.float64}
         ("layer-norm-write-out", "y = LayerNormalization <epsilon = 1e-5> (x, s, s)", "float16", True),
         ("div-const-to-mul", "y = Div(x, c)", "float", True),
         ("div-const-to-mul", "y = Div(x, c)", "float16", False),
+        ("fast-gelu-of-standard", 'y = Gelu <approximate = "tanh"> (x)', "float", True),
+        ("fast-gelu-of-standard", 'y = Gelu <approximate = "tanh"> (x)', "double", False),
         ("gemm-alpha", "y = Gemm <alpha = 0.1> (x, c, s)", "float", True),
         ("gemm-alpha", "y = Gemm <alpha = 0.1> (x, c, s)", "double", False),
+        ("gemm-alpha", "y = Gemm <alpha = 1e-6> (x, c, s)", "float16", False),
     ],
 )
 def test_types_in_which_a_number_is_lost_are_left(name: str, body: str, dtype: str, applies: bool) -> None:
-    """1e-12 is 0 in float16, the reciprocal of 1e-5 infinite; a double Gemm has its alpha in float32."""
+    """1e-12 is 0 in float16, the reciprocal of 1e-5 infinite; a double Gemm has its alpha in float32, FastGelu all."""
     graph = graph_of(f"g ({dtype}[4, 4] x, {dtype}[4] s) => (y) {{ {body} }}", c=np.full((4, 4), 1e-5, NUMPY[dtype]))
     state = RewriteState(graph, RULES)
     assert bool(state.matches[RULES.index(name)]) is applies
+
+
+@pytest.mark.parametrize("clip", ["Clip(a, l)", "Clip(a, , u)", "Clip(a)", "Clip(a, l, u)"])
+def test_a_clip_without_bounds_on_both_sides_is_not_fused_into_a_convolution(clip: str) -> None:
+    shape = {"w": np.ones((2, 3, 1, 1), np.float32), "b": np.ones(2, np.float32)}
+    bounds = {name: np.float32(value) for name, value in (("l", 0), ("u", 6)) if f", {name}" in clip}
+    text = f"g (float[1, 3, 4, 4] x) => (y) {{ a = Conv(x, w, b) y = {clip} }}"
+    state = RewriteState(graph_of(text, **shape, **bounds), RULES)
+    assert bool(state.matches[RULES.index("fused-conv-clip")]) is (len(bounds) == 2)
+
+
+@pytest.mark.parametrize("exponent", [-1, 0, 1, 2, 3])
+def test_whole_exponents_are_no_fractions(exponent: int) -> None:
+    graph = graph_of("g (float[4] x) => (y) { y = Pow(x, k) }", k=np.array(exponent))
+    state = RewriteState(graph, RULES)
+    x = np.linspace(0.5, 2, 4, dtype=np.float32)
+    for match in (match for matches in state.matches for match in matches):
+        (found,) = run(state.apply(match).graph, {"x": x})
+        np.testing.assert_allclose(found, x**exponent, rtol=1e-6)
+
+
+def test_literals_that_a_type_lacks_are_in_no_weight_of_it() -> None:
+    graph = graph_of("g (uint8[4] x) => (y) { y = Mul(x, k) }", k=np.uint8(2))
+    check(RewriteState(graph, RULES))
+
+
+def test_a_window_that_begins_behind_the_data_is_left_out_in_files_of_all_opsets() -> None:
+    """Shape inference before opset 22 counts it, so that a file without the Reshape wouldn't load."""
+    graph = graph_of(
+        "g (float[1, 1, 3, 8] x) => (y) {"
+        "p = AveragePool <ceil_mode = 1, kernel_shape = [2, 3], strides = [3, 2]> (x)"
+        "q = Reshape(p, k) y = MatMul(w, q) }",
+        opset=18,
+        k=np.array([1, 1, 1, 4]),
+        w=np.ones((5, 1), np.float32),
+    )
+    state = RewriteState(graph, RULES)
+    (match,) = state.matches[RULES.index("reshape-identity")]
+    arrays = {"x": np.arange(24, dtype=np.float32).reshape(1, 1, 3, 8)}
+    np.testing.assert_allclose(run(state.apply(match).graph, arrays)[0], run(graph, arrays)[0])

@@ -1,10 +1,13 @@
 """Searching: each instruction of a plan, closedness, operand orders, interchangeable roots; a brute-force oracle."""
 
+from typing import Any
+
+import numpy as np
 import pytest
 from matching_graphs import cnn, graph_of, random_graph, rule_set, transformer
 
 from taso_gym.builder import GraphBuilder
-from taso_gym.graph import Graph, producer_of, value_of
+from taso_gym.graph import Graph, Leaf, producer_of, value_of
 from taso_gym.rules.compiled import CompiledRules
 from taso_gym.rules.pattern import Inner, Literal, Pattern
 from taso_gym.rules.rule import Absent, Rest, Var
@@ -12,6 +15,7 @@ from taso_gym.rules.search import is_filled, search
 from taso_gym.rules.state import RewriteState
 from taso_gym.rules.variants import variants_of
 from taso_gym.tensor import TensorType
+from taso_gym.weights import array_weight
 
 SAME = (
     "r: Relu(Concat(x, *xs, axis=1)), Neg(Concat(x, *xs, axis=0)) => "
@@ -99,6 +103,23 @@ def test_a_literal_is_compared_as_its_element_type_holds_it() -> None:
     graph = graph_of("Mul(x, 0.1)", x="2")
     (leaf,) = (leaf for leaf in graph.leaves.values() if leaf.weight)
     assert is_filled(leaf, 0.1) and not is_filled(leaf, 0.10001)
+
+
+@pytest.mark.parametrize(
+    ("weight", "value", "filled"),
+    [
+        (np.array(0), 0.5, False),
+        (np.array(1), 1.5, False),
+        (np.array(2), 2, True),
+        (np.uint8(2), -1, False),
+        (np.float32(-0.0), 0, False),
+        (np.float32([0.0, -0.0]), 0, False),
+        (np.float32([0.0, 0.0]), 0, True),
+        (np.float16(0.1), 0.1, True),
+    ],
+)
+def test_a_whole_number_is_no_fraction_and_zero_has_a_sign(weight: Any, value: float, filled: bool) -> None:
+    assert is_filled(Leaf("", *array_weight(np.asarray(weight)), 0), value) is filled
 
 
 @pytest.mark.parametrize("graph", [transformer(), cnn(), *map(random_graph, range(10))])

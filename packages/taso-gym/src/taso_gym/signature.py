@@ -43,8 +43,8 @@ class OpaqueOperator:
 
     @property
     def key(self) -> str:
-        """Name for people."""
-        return f"{self.domain}.{self.name}" if self.domain else self.name
+        """Name in brackets: an opaque Conv isn't taken for the table's, whose attributes it doesn't have."""
+        return f"[{self.domain}.{self.name}]" if self.domain else f"[{self.name}]"
 
 
 class Signature:

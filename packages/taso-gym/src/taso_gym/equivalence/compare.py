@@ -21,12 +21,17 @@ All other types are compared exactly.
 """
 
 
+FILL = 1e3
+"""What is so many times as large as all other elements and the same in both values fills a mask: it has no rounding."""
+
+
 class Difference(NamedTuple):
     """How a value differs from the one that it should be.
 
     Attributes:
-        relative: largest absolute error, divided by the largest finite magnitude of the expected value (by 1 where
-            that is 0); infinite where the two can't be compared or differ in what isn't finite.
+        relative: largest absolute error, divided by the largest finite magnitude of the expected value but what only
+            fills (`FILL`), by 1 where that is 0; infinite where the two can't be compared or differ in what isn't
+            finite.
         absolute: largest absolute error.
         tolerance: the largest relative error that counts as rounding.
         note: what is wrong, or weak about the comparison, where a number doesn't say it.
@@ -73,9 +78,20 @@ def compare_floats(a: NDArray[np.float64], b: NDArray[np.float64], tolerance: fl
     if not np.array_equal(np.where(finite, 0, a), np.where(np.isfinite(b), 0, b), equal_nan=True):
         count = int((finite != np.isfinite(b)).sum())
         return _incomparable(f"{count} elements are finite in one only" if count else "infinities or NaN differ")
-    scale = float(np.abs(a[finite]).max(initial=0.0))
+    scale = _scale(a[finite], b[finite])
     error = float(np.abs(a[finite] - b[finite]).max(initial=0.0))
     return Difference(error / (scale or 1.0), error, tolerance, "" if finite.any() or not a.size else "nothing finite")
+
+
+def _scale(a: NDArray[np.float64], b: NDArray[np.float64]) -> float:
+    """Return the largest magnitude of ``a`` without what fills: beside -1e9 for masked logits all others look alike."""
+    sizes = np.maximum(np.abs(a), np.abs(b))
+    while (largest := sizes.max(initial=0.0)) > 0:
+        rest = sizes < largest
+        if not rest.any() or largest <= FILL * sizes[rest].max() or (a != b)[~rest].any():
+            break
+        a, b, sizes = a[rest], b[rest], sizes[rest]
+    return float(np.abs(a).max(initial=0.0))
 
 
 def _compare_exactly(a: NDArray[Any], b: NDArray[Any]) -> Difference:

@@ -97,7 +97,7 @@ class Report:
         for o in self.outputs:
             known = o.reference and not any(map(math.isnan, o.reference))
             reference = "{:.1e} / {:.1e}".format(*o.reference) if known and o.reference else ""
-            mark = "constant" if o.is_constant else o.difference.note or "ok"
+            mark = o.difference.note or ("constant" if o.is_constant else "ok")
             mark = "rounding" if o.is_rounding else mark if o.ok else "differs"
             tolerance = f"{o.difference.tolerance:g}" if o.difference.tolerance else "exact"
             table.add_row(o.name, f"{o.difference.relative:.1e}", tolerance, reference, mark)

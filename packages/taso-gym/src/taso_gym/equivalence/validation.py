@@ -156,11 +156,15 @@ def report_on(
 
 
 def _is_constant(values: Sequence[Value]) -> bool:
-    """Return whether floats are the same in all draws, such as what a model ends in whose head is still all zeros."""
+    """Return whether floats are the same in all draws: of a model whose head is still all zeros, or all NaN."""
     if len(values) < 2 or not all(isinstance(value, np.ndarray) for value in values):
         return False
     first = values[0]
-    return first.dtype.kind == "f" and first.size > 0 and all(np.array_equal(first, other) for other in values[1:])
+    return (
+        first.dtype.kind == "f"
+        and first.size > 0
+        and all(np.array_equal(first, other, equal_nan=True) for other in values[1:])
+    )
 
 
 def _only_rounds(difference: Difference, first: float, second: float) -> bool:

@@ -85,7 +85,8 @@ def multi_head_attention(
     biases = [] if attention_bias is None else [attention_bias]
     if key_padding_mask is not None:
         biases.append(mask_bias(xp, key_padding_mask, mask_filter_value, q))
-    return join_heads(xp, scaled_dot_product(xp, q, k, v, scale, *biases, causal=bool(unidirectional)))
+    ahead = max(k.shape[2] - q.shape[2], 0) if unidirectional else 0  # the last query sees all keys
+    return join_heads(xp, scaled_dot_product(xp, q, k, v, scale, *biases, causal=bool(unidirectional), ahead=ahead))
 
 
 def ms_attention_attrs(attrs: dict[str, Any], types: Types) -> dict[str, Any]:

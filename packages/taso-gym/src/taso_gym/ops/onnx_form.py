@@ -139,19 +139,47 @@ def to_onnx(sig: Applied, opset: int) -> Exported:
     return Exported(node, dict(sorted(constants.items())))
 
 
-NO_DOUBLE = frozenset({"BiasGelu", "FusedConv", "FusedGemm", "MultiHeadAttention", "SkipLayerNormalization"})
-"""Operators of com.microsoft that onnxruntime has no kernel for double of."""
+NO_DOUBLE = frozenset(
+    [
+        "Attention",
+        "AveragePool",
+        "BiasGelu",
+        "Conv",
+        "ConvTranspose",
+        "Elu",
+        "Erf",
+        "FusedConv",
+        "FusedGemm",
+        "Gelu",
+        "GlobalAveragePool",
+        "GlobalMaxPool",
+        "HardSigmoid",
+        "HardSwish",
+        "InstanceNormalization",
+        "LRN",
+        "LeakyRelu",
+        "Mish",
+        "MultiHeadAttention",
+        "PRelu",
+        "Resize",
+        "Selu",
+        "SkipLayerNormalization",
+        "Softplus",
+    ]
+)
+"""Operators, also of com.microsoft, that onnxruntime has no kernel for double of on a CPU."""
 
 
 def conforms(sig: Applied, opset: int) -> bool:
-    """Whether the operands' number and element types are those that the operator has in this opset.
+    """Whether the operands' number and element types are those that the operator has in this opset, and a kernel for.
 
     Of operators that onnx has no schema of (com.microsoft), as far as is known.
     """
     op: Operator = sig.op
+    if op.name in NO_DOUBLE and any(t is not None and t.dtype == "double" for t in sig.inputs):
+        return False
     if not defs.has(op.name, opset, op.domain):
-        double = any(t is not None and t.dtype == "double" for t in sig.inputs)
-        return bool(op.domain) and not (double and op.name in NO_DOUBLE)
+        return bool(op.domain)
     least, allowed = _operand_types(op.name, opset, op.domain)
     types: Sequence[TensorType | None] = sig.inputs
     given = zip(types, [*allowed, *[allowed[-1]] * len(types)], strict=False) if allowed else ()

@@ -12,6 +12,7 @@ import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import NoneType
 from typing import Any, cast
 
 import numpy as np
@@ -180,7 +181,7 @@ def _check_kind(name: str, value: Any, kind: str) -> None:
     if value is None:
         return
     parts = cast("tuple[Any, ...]", value if isinstance(value, tuple) else (value,))
-    refused = (str, bytes, tuple, float) if "whole" in kind else (str, bytes, tuple)
+    refused = (str, bytes, tuple, NoneType, *((float,) if "whole" in kind else ()))
     listed = isinstance(value, (tuple, np.ndarray)) == kind.startswith("list")
     if not (isinstance(value, str) if kind == "string" else listed and not any(isinstance(p, refused) for p in parts)):
         raise TypeInferenceError(f"expected {name} to be a {kind}, found {value!r}")

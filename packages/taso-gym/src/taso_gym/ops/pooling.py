@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from taso_gym.ops.modules import Array, ArrayModule
 from taso_gym.ops.operator import Attrs, Types, operator
 from taso_gym.ops.shapes import expect, per_input_element, shape, tensor
 from taso_gym.ops.windows import counts_of, pad_widths, patches, window_attrs, window_counts
-from taso_gym.tensor import Dim, TensorType, product
+from taso_gym.tensor import Dim, Shape, TensorType, product
 
 
 def pool_attrs(attrs: dict[str, Any], types: Types) -> dict[str, Any]:
-    """Write the window out; ``ceil_mode`` is 0 where it changes nothing, ``storage_order`` only concerns indices."""
+    """Write the window out; ``ceil_mode`` is 0 where it changes nothing, ``storage_order`` only concerns indices.
+
+    Also where a last window is left out since it would begin behind the data: shape inference before opset 22 has it.
+    """
     spatial, kernel = shape(types, 0)[2:], tuple(attrs["kernel_shape"])
+    dilated = max(attrs.get("dilations") or (1,)) > 1  # onnxruntime's pools pad as if it weren't so
+    expect(not dilated or not attrs["auto_pad"].startswith("SAME"), "explicit pads beside dilations", attrs["auto_pad"])
     full = window_attrs({k: v for k, v in attrs.items() if k != "storage_order"}, spatial, kernel)
     full |= {"kernel_shape": kernel, "ceil_mode": int(bool(attrs["ceil_mode"]))}
     if max(full["strides"], default=1) == 1 or (
@@ -22,7 +28,23 @@ def pool_attrs(attrs: dict[str, Any], types: Types) -> dict[str, Any]:
         and window_counts(spatial, kernel, full) == window_counts(spatial, kernel, full | {"ceil_mode": 0})
     ):
         full["ceil_mode"] = 0
+    if full["ceil_mode"] and not attrs.get("count_include_pad"):
+        overhangs = _overhangs(spatial, kernel, full)
+        if min(overhangs) < 0:
+            more = (*[0] * len(kernel), *(max(overhang, 0) for overhang in overhangs))
+            pads = tuple(pad + extra for pad, extra in zip(full["pads"], more, strict=True))
+            full |= {"pads": pads, "ceil_mode": 0}
     return full
+
+
+def _overhangs(spatial: Shape, kernel: Sequence[int], attrs: Attrs) -> list[int]:
+    """Return how far the last window of each axis reaches beyond the padded data; negative where one was left out."""
+    pads, rank, found = attrs["pads"], len(kernel), list[int]()
+    for i, count in enumerate(window_counts(spatial, kernel, attrs)):
+        size, reach = spatial[i], (kernel[i] - 1) * attrs["dilations"][i] + 1
+        assert isinstance(size, int) and isinstance(count, int)  # `window_counts` has seen to it
+        found.append((count - 1) * attrs["strides"][i] + reach - size - pads[i] - pads[rank + i])
+    return found
 
 
 def average_pool_attrs(attrs: dict[str, Any], types: Types) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Set
+from math import copysign
 from typing import Any
 
 import numpy as np
@@ -10,18 +11,20 @@ import numpy as np
 from taso_gym.graph import OUTPUT_BITS, OUTPUT_MASK, Graph, Leaf, Node
 from taso_gym.rules.plan import CLOSED, EDGE, EDGES, EMIT, EQ, IN, LITERAL, LT, NE, SAME, USE, VAR
 from taso_gym.rules.trie import Branch, Switch
-from taso_gym.tensor import TensorType, numpy_dtype
+from taso_gym.tensor import FLOATS, TensorType, numpy_dtype
 
 Embedding = tuple[int, tuple[int, ...]]
 """(number of the variant, ids of the matched nodes in pattern order)."""
 
 
 def is_filled(leaf: Leaf, value: float) -> bool:
-    """Whether a leaf is a weight all of whose elements are a number, as its element type holds it."""
+    """Whether a leaf is a weight all of whose elements are a number, as its floating type holds it; -0 isn't 0."""
     splat: float | None = getattr(leaf.weight, "splat", None)
     if splat is None or not isinstance(leaf.type, TensorType):
         return False
-    return splat == value or splat == float(np.asarray(value, numpy_dtype(leaf.type.dtype)))
+    if splat == value:
+        return copysign(1, splat) == copysign(1, value)
+    return leaf.type.dtype in FLOATS and splat == float(np.asarray(value, numpy_dtype(leaf.type.dtype)))
 
 
 def search(
