@@ -4,9 +4,16 @@ import gymnasium as gym
 import pytest
 import torch
 
-from taso_agents.networks.encoder import GraphEncoder, sum_by
+from taso_agents.networks.encoder import Encoding, GraphEncoder, sum_by
 
 Batch = dict[str, torch.Tensor]
+
+
+def padded(encoding: Encoding, node_mask: torch.Tensor) -> torch.Tensor:
+    """Node embeddings as (B, N, H), zero where ``node_mask`` (B, N) says there is no node."""
+    result = encoding.nodes.new_zeros(*node_mask.shape, encoding.nodes.shape[1])
+    result[node_mask.bool()] = encoding.nodes
+    return result
 
 
 @pytest.fixture
@@ -24,7 +31,7 @@ def test_shapes(encoder: GraphEncoder, batch: Batch) -> None:
     encoding = encoder.encode(batch)
     B, N = batch["node_mask"].shape
     assert encoding.globals.shape == encoder(batch).shape == (B, 16)
-    assert encoding.padded(batch["node_mask"]).shape == (B, N, 16)
+    assert padded(encoding, batch["node_mask"]).shape == (B, N, 16)
     assert len(encoding.nodes) == int(batch["node_mask"].sum())
 
 
@@ -50,10 +57,10 @@ def test_order_of_rows_doesn_t_matter(encoder: GraphEncoder, batch: Batch) -> No
     for key in ("nodes", "node_mask"):
         changed[key] = batch[key][:, order]
     changed["edges"] = new_row[batch["edges"].long()]
-    padded, permuted = encoder.encode(batch), encoder.encode(changed)
-    torch.testing.assert_close(permuted.globals, padded.globals, rtol=1e-4, atol=1e-5)
-    expected = padded.padded(batch["node_mask"])[:, order]
-    torch.testing.assert_close(permuted.padded(changed["node_mask"]), expected, rtol=1e-4, atol=1e-5)
+    before, permuted = encoder.encode(batch), encoder.encode(changed)
+    torch.testing.assert_close(permuted.globals, before.globals, rtol=1e-4, atol=1e-5)
+    expected = padded(before, batch["node_mask"])[:, order]
+    torch.testing.assert_close(padded(permuted, changed["node_mask"]), expected, rtol=1e-4, atol=1e-5)
 
 
 def test_a_node_sees_as_far_as_there_are_rounds(squeezenet: gym.Env, batch: Batch) -> None:

@@ -109,12 +109,6 @@ class Encoding(NamedTuple):
     globals: Tensor
     packed: Packed
 
-    def padded(self, node_mask: Tensor) -> Tensor:
-        """Return the node embeddings as (B, N, H), zero where ``node_mask`` (B, N) says there is no node."""
-        result = self.nodes.new_zeros(*node_mask.shape, self.nodes.shape[1])
-        result[node_mask.bool()] = self.nodes
-        return result
-
 
 class GraphEncoder(BaseFeaturesExtractor):
     """Embeds the graph of an observation by several GN blocks, each with its own parameters.

@@ -57,23 +57,20 @@ class Deriver:
             self.rewrites.setdefault(line, len(self.rewrites))
         return found
 
-    def derives(
-        self, targets: Sequence[Equality], iterations: int = ITERATIONS, lines: Iterable[str] | None = None
-    ) -> list[bool]:
-        """Return which equalities follow within some iterations of equality saturation.
+    def derives(self, targets: Sequence[Equality], lines: Iterable[str] | None = None) -> list[bool]:
+        """Return which equalities follow within `ITERATIONS` of equality saturation.
 
         Args:
             targets: the equalities.
-            iterations: most iterations.
             lines: the rewrites that are used; all by default.
         """
         result: list[bool] = []
         used = self.rewrites.values() if lines is None else [self.rewrites[line] for line in lines]
         for begin in range(0, len(targets), BATCH):
-            result += self._decide(targets[begin : begin + BATCH], iterations, used)
+            result += self._decide(targets[begin : begin + BATCH], used)
         return result
 
-    def _decide(self, targets: Sequence[Equality], iterations: int, used: Iterable[int]) -> list[bool]:
+    def _decide(self, targets: Sequence[Equality], used: Iterable[int]) -> list[bool]:
         """Decide in one e-graph; what exceeds `NODES` counts as not derived."""
         pairs = [self.names.ground(e, number) for number, e in enumerate(targets)]
         known = [a == b for a, b in pairs]
@@ -84,7 +81,7 @@ class Deriver:
         lets = "\n".join(f"(let $l{i} {a})\n(let $r{i} {b})" for i, (a, b) in enumerate(pairs))
         self._run(f"(push)\n{facts}\n{lets}")
         most, before = NODES + NODES_EACH * len(targets), 1
-        for _ in range(iterations):
+        for _ in range(ITERATIONS):
             *_, sizes = self._run("(run 1)\n(print-size)")
             assert isinstance(sizes, PrintAllFunctionsSize)
             known = [done or self._holds(f"(check (= $l{i} $r{i}))") for i, done in enumerate(known)]
@@ -113,11 +110,6 @@ class Deriver:
         except EggSmolError:
             return False
         return True
-
-
-def derivable(targets: Sequence[Equality], rules: Iterable[Equality], iterations: int = ITERATIONS) -> list[bool]:
-    """Return which equalities follow from rules within some iterations of equality saturation."""
-    return Deriver(rules).derives(targets, iterations)
 
 
 class Names:

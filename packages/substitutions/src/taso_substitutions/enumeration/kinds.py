@@ -13,7 +13,7 @@ from taso_gym.signature import Signature, signature
 from taso_gym.tensor import TensorType
 from taso_substitutions.enumeration.fragment import Fragment
 
-UNKNOWN, NO, YES = -1, 0, 1
+UNKNOWN, YES = -1, 1
 
 
 class Kinds:

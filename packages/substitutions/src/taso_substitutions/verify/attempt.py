@@ -40,7 +40,6 @@ class Proof:
         fixed: sizes that an operator needs as numbers (kernels); the proof is for these, as for the attributes.
         numbers: those of them that are no windows: for these the proof covers the numbers only.
         lacking: what must hold besides; the rule is proved where this is empty.
-        assumed: conditions that restrict the rule further and that the proof didn't use.
         axioms: identities beyond rings and finite sums that were used.
         digest: hash of the normal forms.
         small_model: bound of the small-model theorem.
@@ -56,7 +55,6 @@ class Proof:
     fixed: tuple[str, ...]
     numbers: tuple[str, ...]
     lacking: tuple[str, ...]
-    assumed: tuple[str, ...]
     axioms: tuple[str, ...]
     digest: str
     small_model: int
@@ -81,7 +79,7 @@ class Attempt:
 
     def run(self) -> Proof:
         """Compare the sides element by element."""
-        left, right, assumed = self.typed()
+        left, right = self.typed()
         trace = tuple(self.sizes.trace)
         blocks = [block for a, b in zip(left, right, strict=True) for block in self._compare(a, b)]
         forms = "\n".join(f"{position}: {form}" for position, form in blocks)
@@ -92,7 +90,6 @@ class Attempt:
             fixed=tuple(self.sizes.fixed()),
             numbers=tuple(self.sizes.numbers),
             lacking=tuple(self.sizes.describe("right")),
-            assumed=tuple(assumed),
             axioms=tuple(sorted(self.xp.axioms)),
             digest=blake2b(forms.encode(), digest_size=16).hexdigest(),
             small_model=bound_of(form for _, form in blocks),
@@ -102,8 +99,8 @@ class Attempt:
             trace=trace,
         )
 
-    def typed(self) -> tuple[list[IndexTensor], list[IndexTensor], list[str]]:
-        """Return both sides on index forms, with axes that agree, and the conditions that weren't used."""
+    def typed(self) -> tuple[list[IndexTensor], list[IndexTensor]]:
+        """Return both sides on index forms, with axes that agree."""
         self.sizes.phase = "left"
         self.sizes.trace.clear()
         self._lift_attributes()
@@ -112,7 +109,7 @@ class Attempt:
         self.sizes.phase = "left"
         left = self.evaluator.roots(self.rule.lhs)
         self.sizes.phase = "condition"
-        assumed = self._impose_all()
+        self._impose_all()
         self.sizes.phase = "right"
         right = self.evaluator.roots(self.rule.rhs)
         if len(left) != len(right):
@@ -122,7 +119,7 @@ class Attempt:
                 raise UnprovableError(f"expected results of one rank, found {a.shape} and {b.shape}")
             for one, other in zip(a.axes, b.axes, strict=True):
                 self.sizes.unify(one, other)
-        return left, right, assumed
+        return left, right
 
     def _lift_attributes(self) -> None:
         """Replace sizes in the left side's attribute variables by atoms."""
@@ -145,21 +142,21 @@ class Attempt:
         self.lifted += axes
         return tuple(self.sizes.dim(a) for a in axes)
 
-    def _impose_all(self) -> list[str]:
-        """Make the conditions hold by refining sizes; return those that only restrict the rule further."""
-        return [text for condition in self.rule.conditions for text in self._impose(condition)]
+    def _impose_all(self) -> None:
+        """Make the conditions hold by refining sizes; those that no sizes can be refined by only restrict the rule."""
+        for condition in self.rule.conditions:
+            self._impose(condition)
 
-    def _impose(self, condition: Expr) -> list[str]:
+    def _impose(self, condition: Expr) -> None:
         if condition.kind == "and":
-            return [text for arg in condition.args for text in self._impose(arg)]
+            for arg in condition.args:
+                self._impose(arg)
+            return
         found = None if _reads_values(condition) else truth(condition, self.evaluator.binding())
-        if found is True:
-            return []
         if found is False:
             raise UnprovableError("expected conditions that hold for general sizes, found one that is refuted")
-        if condition.kind == "==":
+        if found is None and condition.kind == "==":
             self._equate(condition)
-        return [f"condition at column {condition.column}"]
 
     def _equate(self, condition: Expr) -> None:
         a, b = condition.args

@@ -20,7 +20,6 @@ import numpy as np
 from taso_gym.errors import TypeInferenceError
 from taso_gym.tensor import Dim, TensorType, product
 
-AttrValue = int | float | str | bytes | tuple["AttrValue", ...] | Dim | None
 Attrs = Mapping[str, Any]
 Types = Sequence[TensorType | None]
 Infer = Callable[[Types, Attrs], tuple[TensorType, ...]]

@@ -20,7 +20,6 @@ MARK = "#d62728"
 class Box(NamedTuple):
     """An operator or graph input; ``at`` is (column, layer)."""
 
-    node_id: int
     at: Point
     label: str
     detail: str
@@ -85,6 +84,6 @@ def _box(graph: Graph, node_id: int, at: Point, marked: bool) -> Box:
     node = graph.nodes.get(node_id)
     if node is None:
         leaf = graph.leaves[value_of(node_id)]
-        return Box(node_id, at, leaf.name, str(leaf.type), COLOURS["input"], marked)
+        return Box(at, leaf.name, str(leaf.type), COLOURS["input"], marked)
     detail = str(node.sig.outputs[0]) if node.sig.outputs else ""
-    return Box(node_id, at, node.sig.op.key, detail, COLOURS[family_of(node.sig)], marked)
+    return Box(at, node.sig.op.key, detail, COLOURS[family_of(node.sig)], marked)
