@@ -15,8 +15,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-import networkx as nx
-
 from taso_gym.errors import ModelError
 from taso_gym.signature import (
     HASH_MODULUS,
@@ -30,6 +28,7 @@ from taso_gym.signature import (
 from taso_gym.tensor import ValueType
 
 if TYPE_CHECKING:
+    import networkx as nx
     from numpy.typing import NDArray
 
 OUTPUT_BITS = 16
@@ -243,6 +242,8 @@ class Graph:
 
     def to_networkx(self) -> nx.MultiDiGraph[int]:
         """Return a networkx graph: nodes carry ``op`` and ``signature``, edges ``output``, ``input`` and ``type``."""
+        import networkx as nx
+
         result: nx.MultiDiGraph[int] = nx.MultiDiGraph()
         for value, leaf in self.leaves.items():
             if value in self.uses:
