@@ -15,7 +15,7 @@ import taso_gym
 from taso_gym.atomic import write_text
 from taso_gym.env import TasoGraphEnv
 from taso_gym.models import parameters
-from taso_gym.observation import size_bytes
+from taso_gym.observation import EDGE_FEATURES, GLOBAL_FEATURES, NODE_FEATURES, size_bytes
 
 gym.register_envs(taso_gym)
 FOLDER = Path(__file__).parent
@@ -129,8 +129,19 @@ def index() -> str:
         "The generated graphs are small random networks made worse by substitutions applied backwards, so that a good "
         "solution is known: `taso_gym.models.generated.planted(name).optimum`. The splits have no graph in common, and "
         "the families of the held-out one are in no other; all have the same spaces, so a policy that is trained on "
-        "one plays the others.\n"
+        f"one plays the others.\n\n{columns()}"
     )
+
+
+def columns() -> str:
+    """What the columns of an observation's features mean; all begin at 0."""
+    arrays = {"nodes": NODE_FEATURES, "edge_features": EDGE_FEATURES, "globals": GLOBAL_FEATURES}
+    rows = [
+        (f"`{key}`, {i}", feature.name, feature.meaning, f"{feature.high:g}")
+        for key, features in arrays.items()
+        for i, feature in enumerate(features)
+    ]
+    return f"## Features\n\n{table(('array, column', 'name', 'meaning', 'at most'), rows)}"
 
 
 def span(values: list[int]) -> str:

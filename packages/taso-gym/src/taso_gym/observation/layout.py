@@ -21,9 +21,9 @@ GLOBAL_FEATURES: tuple[Feature, ...] = (
     Feature("bytes_moved", "bytes read and written / those of the start graph, at most 8", MAX_RATIO),
     Feature("kernels", "kernels launched / those of the start graph, at most 8", MAX_RATIO),
     Feature("step", "steps taken / max_steps"),
-    Feature("nodes", "rows of ``nodes`` in use"),
-    Feature("edges", "rows of ``edges`` in use"),
-    Feature("candidates", "rows of ``matches`` in use"),
+    Feature("nodes", "part of the rows of ``nodes`` that is in use"),
+    Feature("edges", "part of the rows of ``edges`` that is in use"),
+    Feature("candidates", "part of the rows of ``matches`` that is in use"),
 )
 """Entries of ``globals``."""
 
