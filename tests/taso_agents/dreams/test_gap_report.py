@@ -61,7 +61,8 @@ def test_every_target_is_a_figure_of_the_table(found: dict[str, list[Gap]]) -> N
         assert set(TARGETS) <= set(figures_of(gaps[0]))
     console = Console(width=140, record=True)
     console.print(table_of(found))
-    assert "gap, full" in console.export_text()
+    shown = console.export_text()
+    assert "gap, full" in shown and "error of the mean, full, %" in shown
 
 
 def test_curves_are_png_files(found: dict[str, list[Gap]], tmp_path: Path, files: list[str]) -> None:

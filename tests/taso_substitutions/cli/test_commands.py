@@ -137,6 +137,11 @@ def test_explain_draws_and_proves(mine: Path, capsys: pytest.CaptureFixture[str]
     assert "proof for all sizes" in printed
 
 
+def test_explain_states_the_axioms_that_were_used(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("explain", "exp [fast]: Mul(Exp(x), Exp(y)) => Exp(Add(x, y))") == 0
+    assert "uses exp-sum: exp(a + b) = exp(a) exp(b)" in capsys.readouterr().out
+
+
 def test_explain_shows_a_counterexample(capsys: pytest.CaptureFixture[str]) -> None:
     assert run("explain", FALSE.strip()) == 0
     assert "wrong is false" in capsys.readouterr().out

@@ -27,7 +27,7 @@ class Horizon(NamedTuple):
         dreams: how many.
         reward_error: mean |dreamt - real| of the sum of rewards, in % of the start graph's cost.
         persistence_error: the same if every reward were 0.
-        mean_error: the same if every reward were the mean.
+        mean_error: the same if every sum were the mean of the real ones.
         gap: mean of |dreamt - real| / max(|real|, 1 %).
         precision, recall, f1: of the substitutions that are legal after k steps.
         illegal: part of the dreamt locations that are illegal in reality.

@@ -158,6 +158,7 @@ def figures_of(gap: Gap) -> dict[str, float]:
         "Spearman over candidates": gap.ranking.spearman,
         "retrieval among 100": gap.one_step.retrieval,
         **{f"error of the sum, {name}, %": found.reward_error for name, found in horizons.items()},
+        **{f"error of the mean, {name}, %": found.mean_error for name, found in horizons.items()},
         **{f"gap, {name}": found.gap for name, found in horizons.items()},
         "steps, full": horizons["full"].steps,
         **{f"mask precision, {name}": found.precision for name, found in near.items()},

@@ -13,6 +13,7 @@ from taso_gym.rules.rule import AllOutputs, Call, Constant, Output, Root, Rule
 from taso_gym.rules.ruleset import RuleSet
 from taso_gym.rules.unparse import unparse, unparse_expr, unparse_term
 from taso_substitutions.verify.levels import assess
+from taso_substitutions.verify.normal.analytic import AXIOMS
 from taso_substitutions.verify.prover import prove
 from taso_substitutions.verify.sampling import sample_instances
 from taso_substitutions.verify.testing import Counterexample
@@ -43,7 +44,7 @@ def lines(rule: Rule) -> list[str]:
     if isinstance(found, Counterexample):
         return [*text, "", str(found)]
     text += ["", f"{found.status}, {rule.numerics}: {found.tested.tests} tests over {found.tested.instances} instances"]
-    text += [f"uses {axiom}" for axiom in found.axioms]
+    text += [f"uses {axiom}: {AXIOMS[axiom]}" for axiom in found.axioms]
     if found.bounded:
         text.append(f"{found.bounded.solver}: equal in {found.bounded.elements} elements")
     return [*text, *_proof(rule)]
