@@ -27,14 +27,13 @@ def iqm(samples: ArrayLike) -> NDArray[np.float64]:
     return ordered[..., cut : count - cut].mean(axis=-1)
 
 
-def iqm_estimate(samples: ArrayLike, seed: int = 0, resamples: int = 2000, level: float = 0.95) -> Estimate:
-    """Return the interquartile mean of samples (one per run) with its percentile bootstrap interval.
+def iqm_estimate(samples: ArrayLike, resamples: int = 2000) -> Estimate:
+    """Return the interquartile mean of samples (one per run) with its 95 % percentile bootstrap interval.
 
     With a single sample the interval is that sample: it says nothing about other runs.
     """
     values = np.asarray(samples, np.float64)
     assert values.ndim == 1 and len(values), f"expected the scores of runs, found shape {values.shape}"
-    draws = np.random.default_rng(seed).integers(len(values), size=(resamples, len(values)))
-    tail = (1 - level) / 2
-    low, high = np.quantile(iqm(values[draws]), [tail, 1 - tail])
+    draws = np.random.default_rng(0).integers(len(values), size=(resamples, len(values)))
+    low, high = np.quantile(iqm(values[draws]), [0.025, 0.975])
     return Estimate(float(iqm(values)), float(low), float(high))

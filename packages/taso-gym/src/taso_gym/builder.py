@@ -25,9 +25,9 @@ from taso_gym.tensor import Dim, TensorType, ValueType
 class GraphBuilder:
     """Builds a graph node by node; the only way to make one from nothing."""
 
-    def __init__(self, opsets: Mapping[str, int], digest: str = "", template: bytes = b"") -> None:
+    def __init__(self, opsets: Mapping[str, int]) -> None:
         """Begin an empty graph of these opset imports; see `ModelInfo`."""
-        self._opsets, self._digest, self._template = dict(opsets), digest, template
+        self._opsets = dict(opsets)
         self._nodes: dict[int, Node] = {}
         self._uses: dict[int, list[int]] = {}
         self._leaves: dict[int, Leaf] = {}
@@ -97,7 +97,7 @@ class GraphBuilder:
         self._enter(SINK, Node(sink, values, (), (), node_hash(sink, self._sems(values))))
         total = sum(n.hash for n in self._nodes.values()) % HASH_MODULUS
         names = tuple(name for name, _ in self._outputs)
-        info = ModelInfo(self._opsets, tuple(self._inputs), names, self._template, self._digest)
+        info = ModelInfo(self._opsets, tuple(self._inputs), names)
         uses = {v: tuple(u) for v, u in self._uses.items()}
         return Graph(self._nodes, uses, self._leaves, self._next_id, total, info)
 

@@ -71,7 +71,7 @@ def auc(scores: ArrayLike, positive: ArrayLike) -> float:
 
 
 @torch.no_grad()
-def one_step(model: WorldModel, dataset: Dataset, seed: int = 0) -> OneStep:
+def one_step(model: WorldModel, dataset: Dataset) -> OneStep:
     """Compare predictions of single steps with a dataset that the model wasn't fitted to."""
     batch, latents = pad_episodes(dataset.episodes, model.xfers), encode_all(model, dataset)
     latent = latents[batch.graph]
@@ -80,7 +80,7 @@ def one_step(model: WorldModel, dataset: Dataset, seed: int = 0) -> OneStep:
     predicted = (prediction.reward * model.reward_scale)[valid]
     moving = reward.abs() > 1e-6
     expected = model.follow(prediction, batch.counts[:, :-1], 0.0)[0][valid]
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     others = torch.from_numpy(rng.integers(len(latents), size=(len(expected), 99)))
     own = (expected - latent[:, 1:][valid]).norm(dim=-1)
     nearest = (expected[:, None] - latents[others]).norm(dim=-1).min(1).values
@@ -94,12 +94,19 @@ def one_step(model: WorldModel, dataset: Dataset, seed: int = 0) -> OneStep:
 
 
 def horizons(
-    model: WorldModel, dataset: Dataset, steps: tuple[int, ...] = (1, 5, 10), temperature: float = 0.0, seed: int = 0
+    model: WorldModel, dataset: Dataset, steps: tuple[int, ...] = (1, 5, 10), temperature: float = 0.0
 ) -> list[Horizon]:
-    """Dream along real episodes for so many steps from everywhere, and last from their start to their end."""
+    """Dream along real episodes: a horizon for each number of steps, and last one of whole episodes.
+
+    Args:
+        model: what dreams.
+        dataset: the episodes, which the model wasn't fitted to.
+        steps: how far it dreams, from every state that has so many steps after it.
+        temperature: of what is dreamt; 0 takes the most likely.
+    """
     batch, latents = pad_episodes(dataset.episodes, model.xfers), encode_all(model, dataset)
     starts = everywhere(model, batch, latents)
-    generator = torch.Generator().manual_seed(seed)
+    generator = torch.Generator().manual_seed(0)
     lengths = batch.valid.sum(1)
     found: list[Horizon] = []
     for k in (*steps, 0):

@@ -25,6 +25,8 @@ from taso_agents.world_models.mdn_rnn import WorldModel, load_world_model
 from taso_gym.errors import OptionError
 
 STEPS = (1, 5, 10)
+STATES = 48
+"""Most states whose candidates are compared."""
 
 
 class Ranking(NamedTuple):
@@ -59,13 +61,13 @@ def spearman(a: np.ndarray, b: np.ndarray) -> float:
 
 
 @torch.no_grad()
-def ranking(model: WorldModel, dataset: Dataset, states: int = 48, seed: int = 0) -> Ranking:
-    """Compare the predicted rewards of all candidates with the real ones, in states drawn from real episodes."""
+def ranking(model: WorldModel, dataset: Dataset) -> Ranking:
+    """Compare the predicted rewards of all candidates with the real ones, in `STATES` drawn from real episodes."""
     batch, latents = pad_episodes(dataset.episodes, model.xfers), encode_all(model, dataset)
     found = everywhere(model, batch, latents)
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     rows: list[tuple[float, float, float]] = []
-    for row in rng.permutation(len(found.episode))[:states]:
+    for row in rng.permutation(len(found.episode))[:STATES]:
         episode, state = found.take(torch.tensor([int(row)]))
         graph = dataset.store.graphs[int(batch.graph[episode[0], state.step[0]])]
         actions = torch.from_numpy(graph.candidates[:, :2].astype(np.int64))

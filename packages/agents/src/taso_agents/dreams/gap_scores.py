@@ -62,14 +62,13 @@ def real_score(act: Act, env: LatentObservation, episodes: int) -> float:
     return total / episodes
 
 
-def scores(path: str, episodes: int, seed: int = 1, temperature: float = 1.0) -> list[Score]:
+def scores(path: str, episodes: int, seed: int = 1) -> list[Score]:
     """Play policies between the controller of a file of dream training and chance, dreamt and for real.
 
     Args:
         path: of `DreamResult.save`.
         episodes: real ones of each policy; four times as many are dreamt.
         seed: of both.
-        temperature: of the dreams.
 
     Raises:
         CheckpointError: the file is something else.
@@ -78,7 +77,7 @@ def scores(path: str, episodes: int, seed: int = 1, temperature: float = 1.0) ->
     taso, policy = data["taso"], load_controller(model, data["controller"])
     max_steps = taso["sizes"]["max_steps"]
     env = LatentObservation(make_env(taso["model"], **{**taso["arguments"], "max_steps": max_steps}), model)
-    dreams = DreamVectorEnv(model, Starts(*data["starts"]), 4 * episodes, DreamSettings(temperature, max_steps))
+    dreams = DreamVectorEnv(model, Starts(*data["starts"]), 4 * episodes, DreamSettings(max_steps=max_steps))
     found: list[Score] = []
     for chance in CHANCES:
         dreamt, played = (mixed(policy, chance, np.random.default_rng([seed, i])) for i in range(2))

@@ -16,6 +16,9 @@ from taso_agents.data.episodes import Dataset, EpisodeRecord
 from taso_agents.world_models.mdn_rnn import Prediction, WorldModel
 from taso_gym.errors import OptionError
 
+ENCODED = 64
+"""Graphs that are encoded at once."""
+
 
 @dataclass(frozen=True)
 class FitSettings:
@@ -166,11 +169,11 @@ def fit(
     return latents
 
 
-def encode_all(model: WorldModel, dataset: Dataset, batch: int = 64) -> Tensor:
+def encode_all(model: WorldModel, dataset: Dataset) -> Tensor:
     """Return the latents of all graphs of a store, (S, Z)."""
     numbers = range(len(dataset.store.graphs))
     with torch.no_grad():
-        parts = [model.encode(dataset.store.batch(numbers[i : i + batch])) for i in numbers[::batch]]
+        parts = [model.encode(dataset.store.batch(numbers[i : i + ENCODED])) for i in numbers[::ENCODED]]
     return torch.cat(parts)
 
 

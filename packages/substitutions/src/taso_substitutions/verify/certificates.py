@@ -31,7 +31,7 @@ def sidecar_of(path: Path) -> Path:
     return path.with_name(f"{path.stem}.certificates.jsonl")
 
 
-def certificates(rules: Iterable[Rule], *, instances: int = 24, draws: int = 2, seed: int = 0) -> list[Row]:
+def certificates(rules: Iterable[Rule]) -> list[Row]:
     """Return the row of each rule.
 
     Raises:
@@ -39,7 +39,7 @@ def certificates(rules: Iterable[Rule], *, instances: int = 24, draws: int = 2, 
     """
     rows: list[Row] = []
     for rule in rules:
-        found = assess(rule, instances=instances, draws=draws, seed=seed)
+        found = assess(rule)
         if isinstance(found, Counterexample):
             raise EquivalenceError(str(found))
         rows.append(certificate(found))

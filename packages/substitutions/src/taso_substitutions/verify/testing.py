@@ -38,6 +38,8 @@ TOLERANCE = 1e-9
 """Largest error in float64, relative to the largest element or 1: rounding through some operators, no wrong term."""
 FEW_TRIES = 25
 """How often an instance is drawn on average where it may well be that there is none."""
+OTHERS = 24
+"""Instances that are sampled in search of a simpler counterexample."""
 FIELD_TRIES = 4
 """Draws of residues before giving up on one without a division by 0."""
 
@@ -144,16 +146,10 @@ def check_rule(
     )
 
 
-def simplest(found: Counterexample, *, instances: int = 24, seed: int = 0) -> Counterexample:
-    """Return the counterexample with fewest elements that other instances give; they are tried in order of their size.
-
-    Args:
-        found: a counterexample.
-        instances: how many are sampled.
-        seed: of instances and values.
-    """
-    rng = np.random.default_rng([seed, 2])
-    others = sorted(sample_instances(found.rule, instances, seed, least=0, tries=FEW_TRIES), key=_elements)
+def simplest(found: Counterexample) -> Counterexample:
+    """Return the counterexample with fewest elements that `OTHERS` give; they are tried in order of their size."""
+    rng = np.random.default_rng([0, 2])
+    others = sorted(sample_instances(found.rule, OTHERS, 0, least=0, tries=FEW_TRIES), key=_elements)
     for instance in others:
         if _elements(instance) >= _elements(found.instance):
             break

@@ -36,9 +36,7 @@ def random_variants(graph: Graph, rules: RuleSet, count: int, seed: int = 0, lon
             return
 
 
-def neighbourhood(
-    graph: Graph, rules: RuleSet, model: RegionalCost, walks: int, seed: int = 0, longest: int = 8
-) -> list[Region]:
+def neighbourhood(graph: Graph, rules: RuleSet, model: RegionalCost, walks: int, longest: int = 8) -> list[Region]:
     """Return the regions of a graph, of all that are one rewrite away, and the same for the ends of some random walks.
 
     Args:
@@ -46,11 +44,10 @@ def neighbourhood(
         rules: for rewrites.
         model: says what a region is.
         walks: so many.
-        seed: of the walks.
         longest: rewrites of a walk.
     """
     listening = _Listening(model)
-    for centre in (graph, *random_variants(graph, rules, walks, seed, longest)):
+    for centre in (graph, *random_variants(graph, rules, walks, longest=longest)):
         state = RewriteState(centre, rules, listening)
         for row in state.matches:
             for match in row:

@@ -13,6 +13,9 @@ from taso_gym.equivalence.subject import Subject, expect_one_interface, subject
 from taso_gym.equivalence.validation import reference_of, report_on
 from taso_gym.graph import Graph
 
+DRAWS = 3
+"""How often inputs are drawn."""
+
 
 class Baseline:
     """A model that is run once, and computed in float64 once where that is needed, however many graphs are compared.
@@ -20,21 +23,15 @@ class Baseline:
     What only logits or whole numbers show is for `validate`.
     """
 
-    def __init__(self, model: Graph | Path, draws: int = 3, seed: int = 0) -> None:
-        """Take a model; it is run when the first graph is compared.
-
-        Args:
-            model: a graph or a file.
-            draws: how often inputs are drawn.
-            seed: of the draws.
-        """
-        self._model, self._number, self._seed = model, draws, seed
+    def __init__(self, model: Graph | Path) -> None:
+        """Take a graph or a file; it is run when the first graph is compared."""
+        self._model = model
 
     @cached_property
     def _ran(self) -> tuple[Subject, list[Draw]]:
         with ExitStack() as stack:
             first = subject(self._model, stack)
-            return first, run_on_drawn(first, [], self._number, self._seed)
+            return first, run_on_drawn(first, [], DRAWS, 0)
 
     @cached_property
     def _reference(self) -> Callable[[int], list[Value]]:

@@ -1,10 +1,10 @@
 """TASO's rule files (``graph_subst.pb``) as rules of ours.
 
 What TASO leaves implicit is written out. A convolution's number of groups is 1 (TASO infers it from the channels, which
-makes some of its rules false; `explicit_groups` gives the rule as TASO means it). A Split divides as the Concat below
-it joined. SAME padding with stride 1 is symmetric; with another stride it depends on the size of the image, and TASO
-pads the other end than ONNX, so such a rule is refused. A fused activation is an operator of its own. Pools are
-ONNX's: the average counts the padding, the maximum doesn't.
+makes some of its rules false; `text_of` gives the rule as TASO means it without ``explicit_groups``). A Split divides
+as the Concat below it joined. SAME padding with stride 1 is symmetric; with another stride it depends on the size of
+the image, and TASO pads the other end than ONNX, so such a rule is refused. A fused activation is an operator of its
+own. Pools are ONNX's: the average counts the padding, the maximum doesn't.
 """
 
 from __future__ import annotations
@@ -40,17 +40,19 @@ def read_file(path: Path) -> list[TasoRule]:
         raise RuleError(f"expected a readable file, found {path}: {error}") from error
 
 
-def rule_of(taso: TasoRule, name: str, where: str, *, explicit_groups: bool = True) -> Rule | str:
+def rule_of(taso: TasoRule, name: str, where: str) -> Rule | str:
     """Return a rule, or why it has none in our notation.
 
     Args:
         taso: the record.
         name: its name.
         where: file, for messages.
-        explicit_groups: convolutions have one group; else as many as the channels say, which is what TASO means.
+
+    Raises:
+        RuleError: an operator lacks parameters or operands.
     """
     try:
-        (rule,) = parse_rules(f"{name}: {text_of(taso, explicit_groups=explicit_groups)}", where)
+        (rule,) = parse_rules(f"{name}: {text_of(taso)}", where)
     except RuleError as error:
         return str(error)
     except (LookupError, ValueError, ArithmeticError) as error:  # an operator without its parameters or operands
@@ -63,7 +65,7 @@ def text_of(taso: TasoRule, *, explicit_groups: bool = True, joined: bool = Fals
 
     Args:
         taso: the record.
-        explicit_groups: see `rule_of`.
+        explicit_groups: convolutions have one group; else as many as the channels say, which is what TASO means.
         joined: write several outputs as operands of a Concat, so that they need not be connected.
 
     Raises:
