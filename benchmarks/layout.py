@@ -10,7 +10,6 @@ twice and the second time counts. The five files are measured against each other
 """
 
 import argparse
-import tempfile
 from collections import Counter
 from pathlib import Path
 
@@ -54,7 +53,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("networks", nargs="*", default=["LeViT-128", "MobileViT-s", "Swin-T"])
     parser.add_argument("--budget", type=float, default=60.0, help="seconds of each search")
-    parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()) / "taso-gym-networks")
+    parser.add_argument("--folder", type=Path, default=Path("build/end_to_end"))
     parser.add_argument("--rules", default="default")
     settings = parser.parse_args()
 
