@@ -23,6 +23,7 @@ import numpy as np
 from taso_agents.stats import iqm_estimate
 from taso_gym import cost as costs
 from taso_gym import models
+from taso_gym.cost.calibrate import rank_correlation
 from taso_gym.rules.ruleset import RuleSet
 from taso_gym.rules.state import Match, RewriteState
 from taso_gym.search.ranked import ORDERS, Ranked
@@ -90,17 +91,7 @@ def correlations(start: RewriteState, models: Sequence[ChangeModel], seed: int) 
     chosen = [legal[i] for i in rng.permutation(len(legal))[:PROBED]]
     features = [search._features(start, match) for match in chosen]
     truth = np.array([start.delta(match).time_ps for match in chosen])
-    return [_spearman(model.expect(features).mean, truth) for model in models]
-
-
-def _spearman(a: np.ndarray, b: np.ndarray) -> float:
-    """Return the correlation of ranks, ties with their mean rank."""
-
-    def ranks(x: np.ndarray) -> np.ndarray:
-        _, group, counts = np.unique(x, return_inverse=True, return_counts=True)
-        return (np.cumsum(counts) - (counts + 1) / 2)[group]
-
-    return float(np.corrcoef(ranks(a), ranks(b))[0, 1])
+    return [rank_correlation(model.expect(features).mean, truth) for model in models]
 
 
 def plot(curves: dict[str, dict[str, np.ndarray]], path: Path) -> None:

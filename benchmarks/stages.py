@@ -28,7 +28,6 @@ from support.cells import cell
 from taso_agents.data.collect import empty_dataset
 from taso_agents.dreams.controller import dream, load_policy
 from taso_agents.dreams.env import DreamSettings, DreamVectorEnv, play_dreams
-from taso_agents.dreams.gap_report import spearman
 from taso_agents.dreams.latent import LatentObservation
 from taso_agents.dreams.plots import write
 from taso_agents.dreams.run import DreamRun
@@ -40,6 +39,7 @@ from taso_agents.stats import Estimate, iqm_estimate
 from taso_agents.training.evaluate import play_policy
 from taso_agents.training.run_state import torch_threads
 from taso_agents.world_models.fit import fit
+from taso_gym.cost.calibrate import rank_correlation
 from taso_gym.rules.ruleset import RuleSet
 
 STAGES = (0, 512, 1024, 2048, 4096)
@@ -157,7 +157,8 @@ def main() -> None:
     console.print(
         f"correlation over {scores[..., 0].size} controllers: Pearson {over_seeds(scores, pearson)}, ", end=""
     )
-    console.print(f"Spearman {over_seeds(scores, spearman)}; within a seed and τ: {iqm_estimate(within)}")
+    ranked = over_seeds(scores.round(6), rank_correlation)
+    console.print(f"Spearman {ranked}; within a seed and τ: {iqm_estimate(within)}")
     draw(scores, options)
 
 

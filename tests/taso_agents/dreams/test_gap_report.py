@@ -2,11 +2,10 @@
 
 from pathlib import Path
 
-import numpy as np
 import pytest
 from rich.console import Console
 
-from taso_agents.dreams.gap_report import TARGETS, Gap, figures_of, report, spearman, table_of
+from taso_agents.dreams.gap_report import TARGETS, Gap, figures_of, report, table_of
 from taso_agents.dreams.plots import plot_gap, plot_run
 from taso_agents.dreams.settings import DreamTrainSettings
 from taso_agents.dreams.train import train_in_dream
@@ -42,17 +41,6 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
 @pytest.fixture(scope="module")
 def found(files: list[str]) -> dict[str, list[Gap]]:
     return report(files[:1], 16)
-
-
-@pytest.mark.parametrize(
-    ("a", "b", "expected"), [([1, 2, 3], [2, 4, 9], 1.0), ([1, 2, 3], [3, 2, 1], -1.0), ([1, 1, 2, 2], [1, 2, 1, 2], 0)]
-)
-def test_spearman(a: list, b: list, expected: float) -> None:
-    assert spearman(np.array(a, float), np.array(b, float)) == pytest.approx(expected)
-
-
-def test_spearman_of_a_constant_is_undefined() -> None:
-    assert np.isnan(spearman(np.ones(3), np.arange(3.0)))
 
 
 def test_every_target_is_a_figure_of_the_table(found: dict[str, list[Gap]]) -> None:

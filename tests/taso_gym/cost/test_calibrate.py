@@ -63,9 +63,20 @@ def test_that_nothing_differs_is_said() -> None:
     assert str(calibration(MEASURED, noise=0.5)).endswith("; none differs from the start by more than twice the noise")
 
 
-def test_rank_correlation_of_few_values() -> None:
-    assert rank_correlation(np.array([1.0]), np.array([2.0])) == 1.0
-    assert rank_correlation(np.array([1.0, 1.0]), np.array([2.0, 3.0])) == 0.0
+@pytest.mark.parametrize(
+    ("a", "b", "expected"), [([1, 2, 3], [2, 4, 9], 1.0), ([1, 2, 3], [3, 2, 1], -1.0), ([1, 1, 2, 2], [1, 2, 1, 2], 0)]
+)
+def test_rank_correlation(a: list[int], b: list[int], expected: float) -> None:
+    assert rank_correlation(np.array(a, float), np.array(b, float)) == pytest.approx(expected)
+
+
+def test_rank_correlation_of_a_constant_is_undefined() -> None:
+    assert np.isnan(rank_correlation(np.ones(3), np.arange(3.0)))
+
+
+def test_a_model_that_predicts_a_constant_ranks_nothing_and_one_that_has_nothing_to_rank_is_right() -> None:
+    assert calibration(np.ones(5)).spearman == 0.0
+    assert calibration(2 - MEASURED, noise=0.2).spearman == 1.0
 
 
 def test_ties_share_their_rank() -> None:

@@ -22,6 +22,7 @@ from taso_agents.policies.latent_policy import LatentPolicy
 from taso_agents.stats import iqm_estimate
 from taso_agents.world_models.fit import encode_all, pad_episodes
 from taso_agents.world_models.mdn_rnn import WorldModel, load_world_model
+from taso_gym.cost.calibrate import rank_correlation
 from taso_gym.errors import OptionError
 
 STEPS = (1, 5, 10)
@@ -51,15 +52,6 @@ class Gap(NamedTuple):
     horizons: list[Horizon]
 
 
-def spearman(a: np.ndarray, b: np.ndarray) -> float:
-    """Return the rank correlation of two rows of numbers, ties sharing their mean rank; nan if either is constant."""
-    ranks = [np.unique(np.round(x, 6), return_inverse=True, return_counts=True)[1:] for x in (a, b)]
-    x, y = ((np.cumsum(count) - (count - 1) / 2)[which] for which, count in ranks)
-    if np.ptp(x) == 0 or np.ptp(y) == 0:
-        return float("nan")
-    return float(np.corrcoef(x, y)[0, 1])
-
-
 @torch.no_grad()
 def ranking(model: WorldModel, dataset: Dataset) -> Ranking:
     """Compare the predicted rewards of all candidates with the real ones, in `STATES` drawn from real episodes."""
@@ -78,7 +70,8 @@ def ranking(model: WorldModel, dataset: Dataset) -> Ranking:
         real = -graph.changes
         moving = np.abs(real) > 1e-6
         same = (np.sign(predicted) == np.sign(real))[moving]
-        correlation = spearman(predicted, real) if len(np.unique(np.round(real, 6))) > 2 else float("nan")
+        rounded = np.round(predicted, 6), np.round(real, 6)
+        correlation = rank_correlation(*rounded) if len(np.unique(rounded[1])) > 2 else float("nan")
         rows.append((float(np.abs(predicted - real).mean()), float(same.mean()), correlation))
     return Ranking(*(float(x) for x in np.nanmean(np.array(rows), axis=0)))
 

@@ -61,12 +61,18 @@ class Calibration:
     @property
     def spearman(self) -> float:
         """Rank correlation of prediction and measurement over the start and those that clearly differ from it."""
-        return rank_correlation(self.predicted_ms[self.clear], self.measured_ms[self.clear])
+        return self._agreement(self.predicted_ms, self.measured_ms)
 
     @property
     def repeatability(self) -> float:
         """Rank correlation of the two halves over the same: no model can be expected to rank better."""
-        return rank_correlation(self.halves[0][self.clear], self.halves[1][self.clear])
+        return self._agreement(*self.halves)
+
+    def _agreement(self, a: NDArray[np.float64], b: NDArray[np.float64]) -> float:
+        """Return the rank correlation of the clear ones; 1 for the start alone, 0 where one series is constant."""
+        if self.clear.sum() < 2:
+            return 1.0
+        return float(np.nan_to_num(rank_correlation(a[self.clear], b[self.clear])))
 
     @property
     def right_signs(self) -> float:
@@ -130,9 +136,7 @@ def _least_ms(found: Measurement, name: str) -> float:
     return float(np.exp(np.log(found.rounds[name].min(1)).mean()))
 
 
-def rank_correlation(a: NDArray[np.float64], b: NDArray[np.float64]) -> float:
-    """Return Spearman's correlation of two series; 1 for fewer than two values, 0 where one is constant."""
-    if len(a) < 2:
-        return 1.0
-    ranks = [(x[:, None] > x).sum(1) + (x[:, None] == x).sum(1) / 2 for x in (a, b)]  # ties share their ranks
-    return float(np.corrcoef(ranks)[0, 1]) if all(np.ptp(r) for r in ranks) else 0.0
+def rank_correlation(a: NDArray[Any], b: NDArray[Any]) -> float:
+    """Return Spearman's correlation of two series, ties sharing their rank; nan where one is constant."""
+    ranks = [(x[:, None] > x).sum(1) + (x[:, None] == x).sum(1) / 2 for x in (a, b)]
+    return float(np.corrcoef(ranks)[0, 1]) if all(np.ptp(r) for r in ranks) else float("nan")
