@@ -18,4 +18,7 @@ def test_rules_of_a_level(level: str, capsys: pytest.CaptureFixture[str]) -> Non
 
 def test_no_such_level(capsys: pytest.CaptureFixture[str]) -> None:
     assert run("rules", "--level", "certain") == 2
-    assert "expected --level proved" in capsys.readouterr().err
+    assert (
+        "expected --level among proved, bounded, analytic, tested, not-shown, found 'certain'"
+        in capsys.readouterr().err
+    )

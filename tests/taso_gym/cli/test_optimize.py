@@ -233,7 +233,7 @@ def test_model_that_onnxruntime_cannot_run_is_written_only_by_force(named_like_m
         (("{model}", "-o", "{out}", "--budget", "soon"), "expected a duration such as 60s"),
         (("{model}", "-o", "{out}", "--cost", "magic"), "magic"),
         (("{model}", "-o", "{out}", "--rules", "none.rules"), "none.rules"),
-        (("{model}", "-o", "{out}", "--numerics", "loose"), "exact, reassociate or fast"),
+        (("{model}", "-o", "{out}", "--numerics", "loose"), "numerics among exact, reassociate, fast, found 'loose'"),
         (("{model}", "-o", "{out}", "--opset", "99"), "expected an opset from 1 to"),
         (("{model}", "-o", "{out}", "--dim", "batch"), "expected a dimension such as batch=1"),
         (("{model}", "-o", "{out}", "--objective", "speed"), "expected an objective such as time"),

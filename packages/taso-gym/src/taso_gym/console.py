@@ -58,7 +58,7 @@ def seconds(text: str) -> float:
     return float(found[1]) * _UNITS[found[2]]
 
 
-def size_bytes(text: str) -> int:
+def parse_bytes(text: str) -> int:
     """Read an amount of memory: ``500MB``, ``2GiB``, ``1000000``.
 
     Raises:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple, cast
+from typing import Annotated, Any, NamedTuple
 
 import typer
 from rich.markup import escape
@@ -30,7 +30,7 @@ from taso_gym.cost_model import Cost
 from taso_gym.errors import CostError, OptionError
 from taso_gym.graph import Graph
 from taso_gym.ops import OPERATORS
-from taso_gym.rules.rule import Numerics
+from taso_gym.rules.rule import numerics_named
 from taso_gym.rules.ruleset import RuleSet
 from taso_gym.signature import OpaqueOperator, signature
 from taso_gym.tensor import TensorType
@@ -97,7 +97,7 @@ def calibrate(
     cache: Cache = None,
 ) -> None:
     """Compare what a cost model predicts with end-to-end time, over random variants of a model."""
-    rules = RuleSet.load(numerics=cast(Numerics, numerics))
+    rules = RuleSet.load(numerics=numerics_named(numerics))
     graph = onnx_io.load(model, dims=dimensions(dim or []))
     chosen = list(random_variants(graph, rules, variants, seed, rewrites))
     with _measuring("measuring operators") as progress:
@@ -141,7 +141,7 @@ def record(
     if not output.name.endswith(SUFFIX):
         raise OptionError(f"expected a table whose name ends in {SUFFIX}, found {output}")
     check_target(output)
-    rule_set = RuleSet.load(rules, numerics=cast(Numerics, numerics))
+    rule_set = RuleSet.load(rules, numerics=numerics_named(numerics))
     graphs = [onnx_io.load(path, dims=dimensions(dim or [])) for path in models]
     with _measuring("recording") as progress:
         tables: list[CostTable] = []

@@ -10,10 +10,10 @@ from rich.table import Table
 from taso_gym.console import console, say
 from taso_gym.errors import OptionError
 from taso_gym.models import NETWORKS, PARAMETERS
-from taso_gym.rules.rule import NUMERICS
+from taso_gym.rules.rule import numerics_named
 from taso_gym.rules.ruleset import RuleSet
 
-NOT_SHOWN = "not shown"
+NOT_SHOWN = "not-shown"
 LEVELS = ("proved", "bounded", "analytic", "tested", NOT_SHOWN)
 """What may be known of a rule."""
 
@@ -24,11 +24,9 @@ def rules(
     level: Annotated[str, typer.Option(help=f"Only rules that were shown so: {', '.join(LEVELS)}.")] = "",
 ) -> None:
     """List the rules of a set in their order, with the class of their numerics and how they were shown."""
-    if numerics not in NUMERICS:
-        raise OptionError(f"expected --numerics {', '.join(NUMERICS)}, found {numerics!r}")
     if level and level not in LEVELS:
-        raise OptionError(f"expected --level {', '.join(LEVELS)}, found {level!r}")
-    found = RuleSet.load(rule_set, numerics=numerics)
+        raise OptionError(f"expected --level among {', '.join(LEVELS)}, found {level!r}")
+    found = RuleSet.load(rule_set, numerics=numerics_named(numerics))
     listed = 0
     for index, rule in enumerate(found):
         shown = found.certificates.get(rule.name, NOT_SHOWN)

@@ -11,8 +11,8 @@ import typer
 
 from taso_gym import cost as costs
 from taso_gym.console import say
+from taso_gym.cost.packages import PROVIDERS
 from taso_gym.cost.recorded import RecordedCost
-from taso_gym.cost.runtime import PROVIDERS
 from taso_gym.cost_model import CostModel
 from taso_gym.graph import Graph
 

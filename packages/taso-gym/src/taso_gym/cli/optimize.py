@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
-from typing import Annotated, Any, cast, get_args
+from typing import Annotated, Any
 
 import typer
 from rich.table import Table
@@ -13,10 +13,10 @@ from taso_gym import onnx_io
 from taso_gym.atomic import check_target
 from taso_gym.cli.deliver import Wanted, deliver, progress_bar
 from taso_gym.cli.judges import Cache, judge_of, provider_of
-from taso_gym.console import console, dimensions, say, seconds, size_bytes
+from taso_gym.console import console, dimensions, parse_bytes, say, seconds
 from taso_gym.cost import bind_dims
 from taso_gym.cost.objective import QUANTITIES, Objective
-from taso_gym.cost.runtime import require_provider
+from taso_gym.cost.packages import require_provider
 from taso_gym.cost.sessions import Runtime
 from taso_gym.errors import CostError, EquivalenceError, OptionError
 from taso_gym.graph import Graph
@@ -26,7 +26,7 @@ from taso_gym.optimizer import Result
 from taso_gym.optimizer import optimize as search_for
 from taso_gym.rules.compiled import opset_of
 from taso_gym.rules.pattern import operator_named
-from taso_gym.rules.rule import Numerics
+from taso_gym.rules.rule import numerics_named
 from taso_gym.rules.ruleset import RuleSet, operators_of
 from taso_gym.search import Budget, Progress
 
@@ -95,10 +95,9 @@ def optimize(
     The result is compared with the original on random inputs and timed against it before it is written: what makes
     it differ is left out, and where nothing is gained the original is copied unchanged.
     """
-    if numerics not in get_args(Numerics):
-        raise OptionError(f"expected --numerics exact, reassociate or fast, found {numerics!r}")
+    loosest = numerics_named(numerics)
     check_target(output)
-    goal = Objective.parse(objective, None if max_memory is None else size_bytes(max_memory))
+    goal = Objective.parse(objective, None if max_memory is None else parse_bytes(max_memory))
     limit = Budget(steps=steps) if steps else Budget(seconds(budget))
     graph = _read(model, dimensions(dim or []), opset, strict_dims)
     _expect_runs(model, force=force)
@@ -121,7 +120,7 @@ def optimize(
             judge,
             limit,
             seed=seed,
-            numerics=cast(Numerics, numerics),
+            numerics=loosest,
             portable=portable,
             on_progress=show,
             checkpoint=checkpoint,

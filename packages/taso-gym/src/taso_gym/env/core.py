@@ -16,7 +16,7 @@ from taso_gym.env.source import Model, Source
 from taso_gym.errors import OptionError
 from taso_gym.observation import EXTRA_VIEWS
 from taso_gym.reward import Reward, make_reward
-from taso_gym.rules.rule import NUMERICS, Numerics
+from taso_gym.rules.rule import Numerics, numerics_named
 from taso_gym.rules.ruleset import RuleSet, load_checked
 
 
@@ -154,7 +154,7 @@ class TasoGraphEnv(GraphGame):
         chosen = [model] if model is not None else list(models or ())
         for each in chosen:
             check_kinds(model=each)
-        check_choices("numerics", [numerics], NUMERICS)
+        numerics_named(numerics)
         check_choices("render_mode", [render_mode], (None, *self.metadata["render_modes"]))
         check_choices("extra_views", extra_views, EXTRA_VIEWS)
         check_positive(max_steps=max_steps, max_locations=max_locations, max_matches=max_matches)

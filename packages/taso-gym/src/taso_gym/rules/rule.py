@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
 
+from taso_gym.errors import OptionError
+
 
 class _Nested:
     """Base of records that contain others of their kind: the hash is worked out once, not at each look-up."""
@@ -120,6 +122,17 @@ class Expr(_Nested):
 
 Numerics = Literal["exact", "reassociate", "fast"]
 NUMERICS: tuple[Numerics, ...] = ("exact", "reassociate", "fast")
+
+
+def numerics_named(name: str) -> Numerics:
+    """Return a class of numerics.
+
+    Raises:
+        OptionError: there is none of that name.
+    """
+    if name not in NUMERICS:
+        raise OptionError(f"expected numerics among {', '.join(NUMERICS)}, found {name!r}")
+    return name
 
 
 @dataclass(frozen=True)

@@ -10,12 +10,12 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import overload
 
-from taso_gym.errors import OptionError, RuleError
+from taso_gym.errors import RuleError
 from taso_gym.ops import MICROSOFT, PREFIXES
 from taso_gym.rules.files import DEFAULT, files_of, folder, read_certificates, reader_of
 from taso_gym.rules.notation import unparse
 from taso_gym.rules.pattern import calls_of
-from taso_gym.rules.rule import NUMERICS, Numerics, Root, Rule
+from taso_gym.rules.rule import NUMERICS, Numerics, Root, Rule, numerics_named
 from taso_gym.rules.unparse import unparse_body
 
 SHOWN = 3
@@ -144,8 +144,7 @@ class RuleSet(Sequence[Rule]):
             RuleError: no such set or file, or a rule in it isn't well formed.
             OptionError: no such class of numerics.
         """
-        if numerics not in NUMERICS:
-            raise OptionError(f"expected numerics among {', '.join(NUMERICS)}, found {numerics!r}")
+        allowed = NUMERICS[: NUMERICS.index(numerics_named(numerics)) + 1]
         rules: list[Rule] = []
         certificates: dict[str, str] = {}
         for path in files_of(source):
@@ -155,7 +154,6 @@ class RuleSet(Sequence[Rule]):
                 found = _shown(found, known, path)
             rules += found
             certificates |= known
-        allowed = NUMERICS[: NUMERICS.index(numerics) + 1]
         kept = [r for r in rules if r.numerics in allowed and not (portable and not is_portable(r))]
         return cls([r for r in kept if reorders or not only_reorders(r)], certificates)
 
