@@ -69,3 +69,8 @@ class OptionError(TasoError):
 
 class MissingPackageError(TasoError):
     """A package that an optional part needs and that isn't installed."""
+
+
+def one_line(error: object) -> str:
+    """Return an exception's message, or another text, as one line."""
+    return " ".join(str(error).split())

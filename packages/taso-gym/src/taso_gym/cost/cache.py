@@ -17,8 +17,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 from weakref import WeakSet
 
-from taso_gym.cost.runtime import one_line
-from taso_gym.errors import CostError
+from taso_gym.errors import CostError, one_line
 
 VERSION = 1
 MAGIC = b"SQLite format 3\0"

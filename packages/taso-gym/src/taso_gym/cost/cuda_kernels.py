@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from taso_gym.cost.dims import sizes_of
-from taso_gym.cost.runtime import require
+from taso_gym.cost.packages import require
 from taso_gym.cost.small_model import DIVISIONS, draw
 from taso_gym.errors import KernelError
 from taso_gym.ops import OPERATORS

@@ -20,12 +20,12 @@ import numpy as np
 from taso_gym.cost.cache import Cache
 from taso_gym.cost.cuda_kernels import kernel
 from taso_gym.cost.dims import Dims
+from taso_gym.cost.packages import PROVIDERS, failure, require, require_provider
 from taso_gym.cost.region import lone
 from taso_gym.cost.regional import StartedCost, bind_signature, describe
-from taso_gym.cost.runtime import PROVIDERS, failure, one_line, require, require_provider
 from taso_gym.cost.small_model import draw
 from taso_gym.cost.work import Work
-from taso_gym.errors import CostError, KernelError, OutOfMemoryError
+from taso_gym.errors import CostError, KernelError, OutOfMemoryError, one_line
 from taso_gym.graph import Graph
 from taso_gym.onnx_io import to_model
 from taso_gym.signature import OpaqueOperator, Signature

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from taso_gym import onnx_io
 from taso_gym.cost.node_times import COLD, OPERAND, operands_of
-from taso_gym.cost.runtime import temporary_folder
+from taso_gym.cost.packages import temporary_folder
 from taso_gym.cost.sessions import Runtime
 from taso_gym.graph import Graph
 

@@ -25,8 +25,8 @@ import numpy as np
 
 from taso_gym import onnx_io
 from taso_gym.cost.measurement import THREAD_CPU, WALL, Measurement
-from taso_gym.cost.runtime import PROVIDERS, one_line, require_provider
-from taso_gym.errors import CostError, OptionError
+from taso_gym.cost.packages import PROVIDERS, require_provider
+from taso_gym.errors import CostError, OptionError, one_line
 from taso_gym.graph import Graph
 
 CHILD = Path(__file__).with_name("latency_child.py")

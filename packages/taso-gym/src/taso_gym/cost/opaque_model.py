@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from onnx import ModelProto, TensorProto, ValueInfoProto, helper, numpy_helper
 
 from taso_gym.cost.dims import Dims, size_bytes, sizes_of
-from taso_gym.cost.runtime import failure
+from taso_gym.cost.packages import failure
 from taso_gym.cost.sessions import Runtime
 from taso_gym.cost.small_model import IR_VERSION, draw, most_bytes
 from taso_gym.errors import KernelError, OutOfMemoryError

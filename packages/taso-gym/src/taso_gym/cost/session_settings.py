@@ -14,7 +14,7 @@ from pathlib import Path
 from taso_gym.atomic import write_text
 from taso_gym.cost.measure import SessionSettings, measure
 from taso_gym.cost.measurement import Measurement
-from taso_gym.cost.runtime import PROVIDERS, require
+from taso_gym.cost.packages import PROVIDERS, require
 
 DEFAULT = SessionSettings()
 CANDIDATES = (

@@ -17,8 +17,8 @@ from onnx import ModelProto, TensorProto, helper
 
 from taso_gym.cost.eviction import Eviction
 from taso_gym.cost.machine import cpu_name, gpu_name
-from taso_gym.cost.runtime import PROVIDERS, failure, one_line, require_provider, temporary_folder
-from taso_gym.errors import CostError, KernelError, OptionError
+from taso_gym.cost.packages import PROVIDERS, failure, require_provider, temporary_folder
+from taso_gym.errors import CostError, KernelError, OptionError, one_line
 
 MIN_RUNS, MAX_RUNS = 7, 51
 COLD_RUNS = 6

@@ -11,8 +11,9 @@ from typing import Any, cast
 import numpy as np
 from onnx import TensorProto, helper, numpy_helper
 
-from taso_gym.cost.runtime import require
+from taso_gym.cost.packages import require
 from taso_gym.equivalence.compare import Value, is_foreign
+from taso_gym.errors import one_line
 from taso_gym.tensor import dtype_name, numpy_dtype
 
 Feeds = Mapping[str, Value]
@@ -38,7 +39,7 @@ def run_model(model: Path | bytes, feeds: Sequence[Feeds]) -> list[list[Value] |
         content = str(model) if isinstance(model, Path) else model
         session = ort.InferenceSession(content, options, providers=["CPUExecutionProvider"])
     except Exception as error:  # onnxruntime's exceptions share no base class
-        return [_one_line(error)] * len(feeds)
+        return [one_line(error)] * len(feeds)
     return [_run(ort, session, feed) for feed in feeds]
 
 
@@ -52,7 +53,7 @@ def _run(ort: Any, session: Any, feeds: Feeds) -> list[Value] | str:
         placed = {name: _ort_value(ort, value) for name, value in given.items()}
         return [_numpy_value(v) for v in session.run_with_ort_values(None, placed)]
     except Exception as error:  # onnxruntime's exceptions share no base class
-        return _one_line(error)
+        return one_line(error)
 
 
 def _is_plain(value: Value) -> bool:
@@ -81,7 +82,3 @@ def _numpy_value(value: Any) -> Value:
     tensor = TensorProto(dims=value.shape(), data_type=code)
     tensor.raw_data = ctypes.string_at(value.data_ptr(), value.tensor_size_in_bytes())
     return numpy_helper.to_array(tensor)
-
-
-def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split())

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from onnx import ModelProto, NodeProto, TypeProto, checker, defs, shape_inference
 
-from taso_gym.errors import ModelError
+from taso_gym.errors import ModelError, one_line
 from taso_gym.graph import Weight
 from taso_gym.onnx_io.initializers import initializer, type_of
 from taso_gym.onnx_io.scope import describe, domain_of, inner_graphs, subgraphs
@@ -85,7 +85,7 @@ class Inference:
             return shape_inference.infer_shapes(probe, check_type=True, strict_mode=True)
         except FAULTS as error:
             if not self._is_only_a_body(str(error)) and UNKNOWN_OPERAND not in str(error):
-                raise ModelError(f"expected types and shapes that fit, found {_one_line(error)}") from error
+                raise ModelError(f"expected types and shapes that fit, found {one_line(error)}") from error
             return None
 
     def _probe(self, nodes: Sequence[NodeProto], inputs: Mapping[str, ValueType], weights: Weights) -> ModelProto:
@@ -123,7 +123,7 @@ class Inference:
                 if _has_schema(node) and not subgraphs(node):
                     _check_node(node, context)
         except ValueError as error:  # Python's reader takes what that of C++, and so any runtime, doesn't
-            raise ModelError(f"expected a model that ONNX itself can read, found: {_one_line(error)}") from error
+            raise ModelError(f"expected a model that ONNX itself can read, found: {one_line(error)}") from error
 
     def _is_only_a_body(self, message: str) -> bool:
         """Whether inference failed in an operator that ONNX defines by others: it can't cope with all of those."""
@@ -138,7 +138,7 @@ def _infer(probe: ModelProto, typed: ModelProto) -> dict[str, TypeProto]:
     try:
         inferred = shape_inference.infer_shapes(probe, data_prop=not _has_long_vectors(typed))
     except FAULTS as error:
-        raise ModelError(f"expected types and shapes that fit, found {_one_line(error)}") from error
+        raise ModelError(f"expected types and shapes that fit, found {one_line(error)}") from error
     return {info.name: info.type for info in inferred.graph.value_info}
 
 
@@ -157,8 +157,4 @@ def _check_node(node: NodeProto, context: checker.C.CheckerContext) -> None:
     try:
         checker.check_node(node, context)
     except checker.ValidationError as error:
-        raise ModelError(f"expected {describe(node)} as its schema says, found {_one_line(error)}") from error
-
-
-def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split())
+        raise ModelError(f"expected {describe(node)} as its schema says, found {one_line(error)}") from error

@@ -1,4 +1,4 @@
-"""Optional packages of the cost models, imported when a model needs them."""
+"""Packages that cost models need and an extra brings, imported when one is needed, and what goes wrong in them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from taso_gym.errors import CostError, KernelError, MissingPackageError, OptionError, OutOfMemoryError
+from taso_gym.errors import CostError, KernelError, MissingPackageError, OptionError, OutOfMemoryError, one_line
 
 PROVIDERS = {"cpu": "CPUExecutionProvider", "cuda": "CUDAExecutionProvider"}
 """Short name -> onnxruntime's name of an execution provider."""
@@ -74,8 +74,3 @@ def temporary_folder(*cut_off: type[Exception]) -> Generator[Path]:
             yield Path(folder)
     except (OSError, *cut_off) as error:
         raise CostError(f"expected room for a model in {tempfile.gettempdir()}, found {one_line(error)}") from error
-
-
-def one_line(error: object) -> str:
-    """Return an exception's message, or another text, as one line."""
-    return " ".join(str(error).split())
