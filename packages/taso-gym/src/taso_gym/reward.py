@@ -62,6 +62,11 @@ class RuntimeMemory:
     deterministic = True
 
     def __init__(self, alpha: float = 0.8, beta: float = 0.2) -> None:
+        """Weigh run time by α and memory accesses by β.
+
+        Raises:
+            OptionError: one of them isn't a finite number.
+        """
         if not (isfinite(alpha) and isfinite(beta)):
             raise OptionError(f"expected finite numbers as alpha and beta, found {alpha!r} and {beta!r}")
         self.alpha, self.beta = float(alpha), float(beta)
@@ -128,7 +133,11 @@ class Measured:
     deterministic = False
 
     def __init__(self, every: int = 5, threads: int = 1, provider: str = "cpu", rounds: int = 15) -> None:
-        """Measure after every ``every`` steps; the rest as in `taso_gym.cost.measure.measure`."""
+        """Measure after every ``every`` steps; the rest as in `taso_gym.cost.measure.measure`.
+
+        Raises:
+            OptionError: ``every`` isn't a whole number from 1 on.
+        """
         if type(every) is not int or every < 1:
             raise OptionError(f"expected every to be a whole number from 1 on, found {every!r}")
         self._every = every

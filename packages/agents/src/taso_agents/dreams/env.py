@@ -39,7 +39,15 @@ class DreamSettings(NamedTuple):
 
 
 class Imagined(NamedTuple):
-    """What a batch of imagined steps leads to; rewards (B,) are in % of the start graph's cost."""
+    """What a batch of imagined steps leads to.
+
+    Attributes:
+        latent: (B, Z).
+        counts: (B, N) locations of each substitution; 0 where the dream ended.
+        memory: what the world model remembers, two of (B, H).
+        reward: (B,) in % of the start graph's cost.
+        ended: (B,) nothing is left to substitute.
+    """
 
     latent: Tensor
     counts: Tensor
@@ -58,7 +66,17 @@ def imagine(
     temperature: float,
     generator: torch.Generator | None = None,
 ) -> Imagined:
-    """Take one step in the dream with actions (B, 2), none of them NO-OP."""
+    """Take one step in the dream.
+
+    Args:
+        model: what dreams.
+        latent: (B, Z) where the dreams are.
+        counts: (B, N) locations of each substitution there.
+        memory: two of (B, H).
+        actions: (B, 2) substitution and location, none of them NO-OP.
+        temperature: of what is drawn; 0 takes the most likely.
+        generator: what it is drawn with; torch's own by default.
+    """
     prediction, _, memory = model(latent[:, None], counts[:, None], actions[:, None, 0], actions[:, None, 1], memory)
     latent, following = model.follow(prediction, counts[:, None], temperature, generator)
     following = following[:, 0]

@@ -185,7 +185,19 @@ def op(
     of: str = "",
     **attrs: Any,
 ) -> Instance:
-    """Return an operator instance."""
+    """Return an operator instance; the arguments are those of `Instance`.
+
+    Args:
+        key: operator, as rules write it.
+        arity: operands that are chosen.
+        extra: inputs of the fragment that are its further operands.
+        output: which output is meant.
+        alike: the operands have one shape.
+        column: the second operand is the first's shape with one element along the last axis.
+        places: where the chosen operands stand among all; first by default.
+        of: shape of the first operand that it is applied to; any by default.
+        attrs: attributes that aren't at their default.
+    """
     return Instance(key, arity, tuple(sorted(attrs.items())), tuple(extra), output, alike, column, tuple(places), of)
 
 

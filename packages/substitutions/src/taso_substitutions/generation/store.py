@@ -63,7 +63,16 @@ def _anonymous(rule: Rule) -> str:
 
 
 def header(found: Generated, what: str, command: str, ops: int, rules: int, lines: int) -> list[str]:
-    """Return the comment lines at the top of a rule file."""
+    """Return the comment lines at the top of a rule file.
+
+    Args:
+        found: what was generated, of which the file is a part.
+        what: what the file's rules are.
+        command: the command line that made it.
+        ops: most operators of a graph that was enumerated.
+        rules: directed rules in the file.
+        lines: lines of it that hold rules; one with ``<=>`` is two rules.
+    """
     operators = sorted({i.key for r in found.results for i in r.fragment.instances})
     totals: Mapping[str, int] = {k: sum(r.counts[k] for r in found.results) for k in found.results[0].counts}
     bounds = [

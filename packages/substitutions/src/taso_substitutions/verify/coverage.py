@@ -32,8 +32,8 @@ from taso_substitutions.verify.testing import Counterexample, type_fault
 
 SIZE = 6
 """Size of all axes of an example: the prover keeps apart what is equal by accident."""
-LARGEST_SET = 8
-"""Axes that meet each other, of which all subsets are tried as sizes of 1."""
+LARGEST_SET = 7
+"""Most axes, of those that meet each other, that are given size 1 at once; all subsets of at most so many are tried."""
 TRIES = 4
 """Draws of a call's attributes for given shapes."""
 MAPPED_RANK = 3
@@ -208,7 +208,7 @@ def variants(rule: Rule, instance: Instance, proof: Proof) -> Iterator[Instance]
     """Yield the instance with sizes of 1 instead, where axes meet others that they needn't be equal to."""
     for together in proof.meeting:
         tensors = [d for d in together if d.tensor]
-        for count in range(1, min(len(tensors) + 1, len(together), LARGEST_SET)):
+        for count in range(1, min(len(tensors), len(together) - 1, LARGEST_SET) + 1):
             for chosen in combinations(tensors, count):
                 found = _with_ones(rule, instance, frozenset(chosen))
                 if found is not None:

@@ -150,7 +150,11 @@ class RecordedCost(RegionalCost):
         return self._layouts
 
     def region_time(self, region: Region, load: Work) -> tuple[int, int]:
-        """Return what was recorded."""
+        """Return what was recorded.
+
+        Raises:
+            CostError: nothing was, and the table is strict.
+        """
         entry = self.table.costs.get(region_key(region, self._dims))
         if entry is not None:
             return entry.time_ps, entry.kernels

@@ -54,7 +54,11 @@ def files_of(source: str | Path) -> list[Path]:
 
 
 def reader_of(path: Path) -> Callable[[Path], list[Rule]]:
-    """Return what reads a rule file of this suffix."""
+    """Return what reads a rule file of this suffix.
+
+    Raises:
+        RuleError: nothing does.
+    """
     if path.suffix not in READERS:
         raise RuleError(f"expected a rule file ({', '.join(READERS)}), found {str(path)!r}")
     module, name = READERS[path.suffix].split(":")

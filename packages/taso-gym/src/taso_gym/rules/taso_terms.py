@@ -38,7 +38,11 @@ class Side:
         self.conditions: list[str] = []
 
     def term(self, tensor: TasoTensor) -> str:
-        """Return the term of a tensor."""
+        """Return the term of a tensor.
+
+        Raises:
+            RuleError: ONNX or our notation has no such operator, activation, padding or Split.
+        """
         if tensor.op < 0:
             self.variables.add(tensor.op)
             return name_of(tensor.op)
@@ -105,7 +109,11 @@ class Side:
         return f"Conv({', '.join([data, weight, *attrs])})"
 
     def window(self, op: TasoOperator, kernel: tuple[int, int]) -> list[str]:
-        """Return pads and strides."""
+        """Return pads and strides.
+
+        Raises:
+            RuleError: it is SAME padding that depends on the size of the image.
+        """
         strides = [op.parameters[STRIDE_H], op.parameters[STRIDE_W]]
         same = op.parameters[PAD] == 0
         if same and (strides != [1, 1] or not all(k % 2 for k in kernel)):
@@ -136,7 +144,11 @@ class Side:
         return f"Concat({', '.join(self.term(t) for t in op.inputs)}, axis={op.parameters[AXIS]})"
 
     def split(self, op: TasoOperator) -> str:
-        """Write a Split; where it divides follows from the Concat that its operand comes from."""
+        """Write a Split; where it divides follows from the Concat that its operand comes from.
+
+        Raises:
+            RuleError: there is no such Concat.
+        """
         axis = op.parameters[AXIS]
         parts = self.parts(op.inputs[0], axis)
         if parts is None or len(parts) != op.parameters[NUM_OUTPUTS]:

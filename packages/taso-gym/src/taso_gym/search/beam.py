@@ -24,7 +24,11 @@ class Beam(Searcher):
         patience: int = 10,
         objective: Objective | None = None,
     ) -> None:
-        """Keep ``width`` states a depth; end after ``patience`` depths without a new best; both are 1 or more."""
+        """Keep ``width`` states a depth; end after ``patience`` depths without a new best.
+
+        Raises:
+            OptionError: one of them is less than 1.
+        """
         super().__init__(start, rng, objective)
         if min(width, patience) < 1:
             raise OptionError(f"expected a width and a patience of 1 or more, found {width} and {patience}")

@@ -18,7 +18,11 @@ class SB3VecEnv(VecEnv):
     """See `taso_gym.vector.to_sb3`."""
 
     def __init__(self, env: VectorEnv) -> None:
-        """Wrap a vector environment with SAME_STEP autoreset."""
+        """Wrap a vector environment with SAME_STEP autoreset.
+
+        Raises:
+            OptionError: it resets otherwise.
+        """
         if env.metadata.get("autoreset_mode") is not AutoresetMode.SAME_STEP:
             raise OptionError('expected a vector environment made with autoreset_mode="SameStep", found another')
         self.env: Any = env
