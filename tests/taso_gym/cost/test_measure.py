@@ -106,6 +106,12 @@ def test_a_file_that_is_no_model_is_one_line(tmp_path: Path) -> None:
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize("few", ["sessions", "rounds", "threads"])
+def test_what_there_is_none_of_is_named(tmp_path: Path, few: str) -> None:
+    with pytest.raises(OptionError, match=f"expected at least one of the {few}, found 0"):
+        measure({"one": tmp_path / "none.onnx"}, **{few: 0})
+
+
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(CostError, match=r"expected a model file, found nothing at .*none.onnx"):
         measure({"m": tmp_path / "none.onnx"})

@@ -64,7 +64,7 @@ def test_other_files(tmp_path: Path, content: bytes) -> None:
 
 
 def test_no_file(tmp_path: Path) -> None:
-    with pytest.raises(ModelError, match=r"expected a file at .*model\.onnx: No such file"):
+    with pytest.raises(ModelError, match=r"expected a file, found none at .*model\.onnx: No such file"):
         load(tmp_path / "model.onnx")
     with pytest.raises(ModelError):
         load(tmp_path)

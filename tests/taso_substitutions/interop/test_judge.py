@@ -90,12 +90,19 @@ def test_tensat_equations_are_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["relu(input_1)", "relu(input_1==input_1", "what(input_1)==input_1", "1==1", "relu($)==relu(input_1)"]
+    ("text", "message"),
+    [
+        ("relu(input_1)", "expected an equation `left==right`, found 0 times `==`"),
+        ("relu(input_1==input_1", "expected terms of TENSAT's operators"),
+        ("what(input_1)==input_1", "found 'what'"),
+        ("1==1", "expected terms of TENSAT's operators"),
+        ("relu($)==relu(input_1)", "expected terms of TENSAT's operators"),
+    ],
 )
-def test_other_text_is_refused(text: str, tmp_path: Path) -> None:
+def test_other_text_is_refused(text: str, message: str, tmp_path: Path) -> None:
     file = tmp_path / "rules.txt"
     file.write_text(text)
-    with pytest.raises(RuleError):
+    with pytest.raises(RuleError, match=message):
         read_tensat(file)
 
 

@@ -90,7 +90,7 @@ class MappedFile:
             with self.path.open("rb") as file:
                 return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         except OSError as error:
-            raise ModelError(f"expected a file that can be read at {self.path}: {error.strerror}") from error
+            raise ModelError(f"expected a readable file, found {self.path}: {error.strerror}") from error
 
     def pieces(self, offset: int, size: int) -> Iterator[memoryview]:
         """Yield a part of the file from front to back, each piece to be used before the next; no memory stays in use.
@@ -114,7 +114,7 @@ def _stamp(path: Path) -> tuple[int, int]:
     try:
         status = path.stat()
     except OSError as error:
-        raise ModelError(f"expected a file at {path}: {error.strerror}") from error
+        raise ModelError(f"expected a file, found none at {path}: {error.strerror}") from error
     return status.st_size, status.st_mtime_ns
 
 

@@ -147,8 +147,9 @@ class _Bound:
         """
         left, right = (self._term(side, Side(self.instance, left=side is lhs)) for side in (lhs, rhs))
         found = canonical(left, right, self.types, self.attrs.items())
-        if type_of(found.left, found) != type_of(found.right, found):
-            raise TypeInferenceError("expected sides of one type")
+        types = [type_of(side, found) for side in (found.left, found.right)]
+        if types[0] != types[1]:
+            raise TypeInferenceError(f"expected sides of one type, found {types[0]} and {types[1]}")
         places = [*enumerate(variables(left, right)), *enumerate(attribute_variables(left, right))]
         fixed = {f"x{i}" if n in self.types else f"s{i}": n for i, n in places if n not in self.instance.tensors}
         return replace(found, fixed=tuple(fixed.items()))

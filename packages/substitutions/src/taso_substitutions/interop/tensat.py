@@ -77,7 +77,9 @@ def read_tensat(path: Path) -> list[TasoRule]:
 def _equation(line: str, where: str) -> TasoRule:
     sides = line.split("==")
     if len(sides) != 2:
-        raise RuleError("expected an equation `left==right`", line=line, where=where)
+        raise RuleError(
+            f"expected an equation `left==right`, found {len(sides) - 1} times `==`", line=line, where=where
+        )
     try:
         (source, a), (target, b) = (_Side(side).result() for side in sides)
     except (StopIteration, ValueError, KeyError) as error:

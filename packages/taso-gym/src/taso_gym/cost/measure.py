@@ -100,12 +100,11 @@ def measure(
         progress: called with (rounds done, rounds in all).
 
     Raises:
-        OptionError: no model, or an unknown provider.
+        OptionError: no model, session, thread or round, or an unknown provider.
         MissingPackageError: onnxruntime isn't installed.
         CostError: a model doesn't load, run or answer in time, or the provider isn't there.
     """
-    if min(len(models), sessions, threads, MANY if rounds is None else rounds) < 1:
-        raise OptionError("expected at least one model, session, round and thread")
+    _expect_some(models=len(models), sessions=sessions, rounds=MANY if rounds is None else rounds, threads=threads)
     require_provider(provider)
     estimator, summary = (THREAD_CPU, median) if threads == 1 and provider == "cpu" else (WALL, min)
     times = {name: list[float]() for name in models}
@@ -123,6 +122,12 @@ def measure(
                 progress(done, in_all)
     by_session = {name: np.array(found).reshape(sessions, -1) for name, found in times.items()}
     return Measurement(by_session, threads, PROVIDERS[provider], estimator)
+
+
+def _expect_some(**counts: int) -> None:
+    for name, count in counts.items():
+        if count < 1:
+            raise OptionError(f"expected at least one of the {name}, found {count}")
 
 
 def _rounds(

@@ -26,5 +26,5 @@ def converted(path: str | Path, opset: int) -> ModelProto:
     except Exception as error:  # the converter raises whatever its C++ code throws
         reason = str(error).strip().splitlines()
         raise ModelError(
-            f"{path}: expected a model that converts to opset {opset}: {reason[0] if reason else error!r}"
+            f"{path}: expected a model that converts to opset {opset}, found {reason[0] if reason else error!r}"
         ) from error

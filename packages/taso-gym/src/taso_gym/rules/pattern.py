@@ -11,6 +11,7 @@ from taso_gym.ops import OPERATORS, Operator
 from taso_gym.rules.conditions import Binding, evaluate
 from taso_gym.rules.functions import Undefined
 from taso_gym.rules.rule import Absent, AllOutputs, Call, Constant, Expr, Output, Rest, Root, Rule, Var
+from taso_gym.rules.unparse import unparse_term
 
 _BY_KEY = {op.key: op for op in OPERATORS.values()}
 
@@ -179,7 +180,8 @@ class _Reader:
             case AllOutputs(call):
                 return Inner(self.call(call), None)
             case _:
-                raise RuleError("expected an operator on the left side", line=self.rule.text, where=self.rule.where)
+                message = f"expected an operator on the left side, found {unparse_term(root)}"
+                raise RuleError(message, line=self.rule.text, where=self.rule.where)
 
     def forget(self, root: Root) -> None:
         """Let the root's call be a new node when it is read again."""

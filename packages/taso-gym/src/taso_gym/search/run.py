@@ -198,10 +198,12 @@ def _make(start: RewriteState, search: str, seed: int, options: dict[str, Any]) 
         raise MissingPackageError(f"search {name!r} needs {error.name}: pip install taso-agents") from error
     arguments = {"path": argument, **options} if argument else options
     rng = np.random.default_rng(seed)
+    signature = inspect.signature(kind)
     try:
-        inspect.signature(kind).bind(start, rng, **arguments)
+        signature.bind(start, rng, **arguments)
     except TypeError as error:
-        raise OptionError(f"expected the options of search {search!r}: {error}") from error
+        choices, given = ", ".join([*signature.parameters][2:]), ", ".join(arguments) or "none"
+        raise OptionError(f"expected options of search {search!r} ({choices}), found {given}: {error}") from error
     return kind(start, rng, **arguments)
 
 
