@@ -69,7 +69,7 @@ def network_text(spec: EnvSpec) -> str:
     model = spec.kwargs.get("model")
     if model not in NETWORKS:
         return ""
-    module, name = NETWORKS[model].split(":")
+    module, name = NETWORKS[model].function.split(":")
     return (inspect.getdoc(getattr(import_module(module), name)) or "").partition("\n\nArgs:")[0] + "\n\n"
 
 

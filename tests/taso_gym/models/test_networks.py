@@ -65,7 +65,7 @@ def multiply_adds(graph: Graph) -> int:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_parameters_are_the_published_count(name: str) -> None:
-    assert models.parameters(models.build(name)) == models.PARAMETERS[name]
+    assert models.parameters(models.build(name)) == models.NETWORKS[name].parameters
 
 
 @pytest.mark.parametrize("name", GIGA_MULTIPLY_ADDS)
@@ -190,7 +190,3 @@ def test_image_that_is_too_small_is_refused(name: str, image: int) -> None:
 def test_hidden_size_that_the_heads_do_not_divide_is_refused() -> None:
     with pytest.raises(OptionError, match="multiple of 12 heads, found 100"):
         models.build("BERT", hidden=100)
-
-
-def test_counts_and_networks_are_one_table() -> None:
-    assert list(models.PARAMETERS) == NAMES

@@ -9,7 +9,7 @@ from rich.table import Table
 
 from taso_gym.console import console, say
 from taso_gym.errors import OptionError
-from taso_gym.models import NETWORKS, PARAMETERS
+from taso_gym.models import NETWORKS
 from taso_gym.rules.rule import numerics_named
 from taso_gym.rules.ruleset import RuleSet
 
@@ -39,6 +39,6 @@ def rules(
 def networks() -> None:
     """List the built-in networks and the ids of their environments."""
     table = Table("network", "parameters", "environment")
-    for name in NETWORKS:
-        table.add_row(name, f"{PARAMETERS[name]:,}", f"TasoGraph-{name}-v0")
+    for name, network in NETWORKS.items():
+        table.add_row(name, f"{network.parameters:,}", f"TasoGraph-{name}-v0")
     console.print(table)

@@ -9,70 +9,59 @@ from dataclasses import replace
 from functools import cache
 from hashlib import blake2b
 from math import prod
+from typing import NamedTuple
 
 from taso_gym.errors import OptionError, TypeInferenceError
 from taso_gym.graph import Graph
 from taso_gym.models.splits import is_generated
 from taso_gym.weights import GeneratedWeight
 
-__all__ = ["NETWORKS", "PARAMETERS", "build", "parameters"]
+__all__ = ["NETWORKS", "Network", "build", "parameters"]
 
-NETWORKS: dict[str, str] = {
-    "AlexNet": "taso_gym.models.vgg:alexnet",
-    "BERT": "taso_gym.models.bert:bert",
-    "DenseNet121": "taso_gym.models.densenet:densenet121",
-    "EfficientNetB0": "taso_gym.models.mobilenet:efficientnet_b0",
-    "GPT2": "taso_gym.models.gpt2:gpt2",
-    "GoogLeNet": "taso_gym.models.googlenet:googlenet",
-    "InceptionV3": "taso_gym.models.inception:inception_v3",
-    "MobileNetV3": "taso_gym.models.mobilenet:mobilenet_v3",
-    "NasNetA": "taso_gym.models.nasnet:nasnet_mobile",
-    "NasNetALarge": "taso_gym.models.nasnet:nasnet_large",
-    "NasRNN": "taso_gym.models.taso:nas_rnn",
-    "ResNeXt50": "taso_gym.models.resnet:resnext50",
-    "ResNet18": "taso_gym.models.resnet:resnet18",
-    "ResNet50": "taso_gym.models.resnet:resnet50",
-    "SqueezeNet1.1": "taso_gym.models.squeezenet:squeezenet",
-    "T5Encoder": "taso_gym.models.t5:t5_encoder",
-    "TasoBERT": "taso_gym.models.taso:taso_bert",
-    "TransformerTransducer": "taso_gym.models.transducer:transformer_transducer",
-    "VGG19": "taso_gym.models.vgg:vgg19",
-    "ViT-B16": "taso_gym.models.vit:vit_b16",
-    "YOLOv8n": "taso_gym.models.yolo:yolov8n",
-}
-"""Name -> import string of the function that builds it."""
 
-PARAMETERS: dict[str, int] = {
-    "AlexNet": 60_965_224,
-    "BERT": 109_482_240,
-    "DenseNet121": 7_978_856,
-    "EfficientNetB0": 5_288_548,
-    "GPT2": 124_439_808,
-    "GoogLeNet": 6_998_552,
-    "InceptionV3": 23_834_568,
-    "MobileNetV3": 5_483_032,
-    "NasNetA": 5_289_978,
-    "NasNetALarge": 88_753_150,
-    "NasRNN": 4_194_304,
-    "ResNeXt50": 25_028_904,
-    "ResNet18": 11_689_512,
-    "ResNet50": 25_557_032,
-    "SqueezeNet1.1": 1_235_496,
-    "T5Encoder": 35_330_816,
-    "TasoBERT": 33_554_432,
-    "TransformerTransducer": 69_087_773,
-    "VGG19": 143_667_240,
-    "ViT-B16": 86_567_656,
-    "YOLOv8n": 3_157_184,
+class Network(NamedTuple):
+    """A row of `NETWORKS`.
+
+    Attributes:
+        function: import string of the function that builds it.
+        parameters: trainable parameters with its default arguments; the source is in the function's docstring.
+    """
+
+    function: str
+    parameters: int
+
+
+NETWORKS = {
+    "AlexNet": Network("taso_gym.models.vgg:alexnet", 60_965_224),
+    "BERT": Network("taso_gym.models.bert:bert", 109_482_240),
+    "DenseNet121": Network("taso_gym.models.densenet:densenet121", 7_978_856),
+    "EfficientNetB0": Network("taso_gym.models.mobilenet:efficientnet_b0", 5_288_548),
+    "GPT2": Network("taso_gym.models.gpt2:gpt2", 124_439_808),
+    "GoogLeNet": Network("taso_gym.models.googlenet:googlenet", 6_998_552),
+    "InceptionV3": Network("taso_gym.models.inception:inception_v3", 23_834_568),
+    "MobileNetV3": Network("taso_gym.models.mobilenet:mobilenet_v3", 5_483_032),
+    "NasNetA": Network("taso_gym.models.nasnet:nasnet_mobile", 5_289_978),
+    "NasNetALarge": Network("taso_gym.models.nasnet:nasnet_large", 88_753_150),
+    "NasRNN": Network("taso_gym.models.taso:nas_rnn", 4_194_304),
+    "ResNeXt50": Network("taso_gym.models.resnet:resnext50", 25_028_904),
+    "ResNet18": Network("taso_gym.models.resnet:resnet18", 11_689_512),
+    "ResNet50": Network("taso_gym.models.resnet:resnet50", 25_557_032),
+    "SqueezeNet1.1": Network("taso_gym.models.squeezenet:squeezenet", 1_235_496),
+    "T5Encoder": Network("taso_gym.models.t5:t5_encoder", 35_330_816),
+    "TasoBERT": Network("taso_gym.models.taso:taso_bert", 33_554_432),
+    "TransformerTransducer": Network("taso_gym.models.transducer:transformer_transducer", 69_087_773),
+    "VGG19": Network("taso_gym.models.vgg:vgg19", 143_667_240),
+    "ViT-B16": Network("taso_gym.models.vit:vit_b16", 86_567_656),
+    "YOLOv8n": Network("taso_gym.models.yolo:yolov8n", 3_157_184),
 }
-"""Trainable parameters of each network with its default arguments; the source is in its function's docstring."""
+"""Name -> what builds it, and its size."""
 
 
 @cache
 def _function(name: str) -> Callable[..., Graph]:
     if name not in NETWORKS:
         raise OptionError(f"expected a network out of {', '.join(NETWORKS)}, found {name!r}")
-    module, function = NETWORKS[name].split(":")
+    module, function = NETWORKS[name].function.split(":")
     return getattr(importlib.import_module(module), function)
 
 
