@@ -18,8 +18,6 @@ from taso_gym.graph import Graph
 
 ON_GPU = ("onnxruntime:cuda", "cupy")
 """Beginnings of the cost models whose costs are of a GPU."""
-MEASURING = ("onnxruntime", "cupy")
-"""Beginnings of those that measure here."""
 
 Cache = Annotated[Path | None, typer.Option(help="File of the measurements; default: the user's cache.")]
 
@@ -32,13 +30,12 @@ def judge_of(
     Args:
         cost: its specification.
         graph: the graph.
-        threads: that are measured with.
+        threads: that are measured with, where it takes a number of threads.
         cache: file of the measurements, where it measures; None for the user's.
         progress: called with what is measured next.
     """
-    options: dict[str, Any] = {"cache": cache, "progress": progress} if cost.startswith(MEASURING) else {}
-    if cost.startswith("onnxruntime"):
-        options["threads"] = threads
+    given: dict[str, Any] = {"cache": cache, "progress": progress, "threads": threads}
+    options = {name: given[name] for name in costs.options_of(cost) & given.keys()}
     judge = costs.load(cost, dims=costs.bind_dims(graph), start=graph, **options)
     recorded = re.search(r"\|(\d+) threads$", judge.table.device) if isinstance(judge, RecordedCost) else None
     if recorded and int(recorded[1]) != threads:

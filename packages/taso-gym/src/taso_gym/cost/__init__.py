@@ -18,7 +18,7 @@ from taso_gym.errors import OptionError
 if TYPE_CHECKING:
     from taso_gym.graph import Graph
 
-__all__ = ["COST_MODELS", "Cost", "CostModel", "Dims", "bind_dims", "load"]
+__all__ = ["COST_MODELS", "Cost", "CostModel", "Dims", "bind_dims", "load", "options_of"]
 
 COST_MODELS = {
     "roofline": "taso_gym.cost.roofline:RooflineCost",
@@ -27,6 +27,9 @@ COST_MODELS = {
     "cupy": "taso_gym.cost.cupy:CupyCost",
 }
 """Name -> import string of a class that is called with (argument, dims, **options)."""
+
+GIVEN = frozenset({"argument", "dims", "start"})
+"""Parameters of these classes that are no options."""
 
 
 def load(
@@ -48,14 +51,30 @@ def load(
     if not isinstance(spec, str):
         return spec
     name, _, argument = spec.partition(":")
-    if name not in COST_MODELS:
-        raise OptionError(f"expected a cost model among {', '.join(COST_MODELS)}, found {spec!r}")
-    module, _, attribute = COST_MODELS[name].partition(":")
-    factory = getattr(import_module(module), attribute)
-    parameters = inspect.signature(factory).parameters
-    choices = [p for p in parameters if p not in ("argument", "dims", "start")]
+    factory, parameters = _factory(spec)
+    choices = [p for p in parameters if p not in GIVEN]
     for option in options:
         if option not in choices:
             known = f"an option of {name} among {', '.join(choices)}" if choices else f"no options for {name}"
             raise OptionError(f"expected {known}, found {option!r}")
     return factory(argument, dims, **options, **({"start": start} if "start" in parameters else {}))
+
+
+def options_of(spec: str) -> frozenset[str]:
+    """Return the names of the options that `load` takes for a specification.
+
+    Raises:
+        OptionError: an unknown model; the message names the choices.
+        MissingPackageError: the model needs a package that isn't installed.
+    """
+    return frozenset(_factory(spec)[1]) - GIVEN
+
+
+def _factory(spec: str) -> tuple[Any, Mapping[str, inspect.Parameter]]:
+    """Return the class that makes a specification's model, and its parameters."""
+    name = spec.partition(":")[0]
+    if name not in COST_MODELS:
+        raise OptionError(f"expected a cost model among {', '.join(COST_MODELS)}, found {spec!r}")
+    module, _, attribute = COST_MODELS[name].partition(":")
+    factory = getattr(import_module(module), attribute)
+    return factory, inspect.signature(factory).parameters
