@@ -9,14 +9,17 @@ from gymnasium import spaces
 from sb3_contrib import MaskablePPO
 from stable_baselines3 import PPO
 
-from taso_agents.policies.pointer import POLICIES, CandidatePolicy, logsumexp_by
+from taso_agents.policies import POLICIES, policy_named
+from taso_agents.policies.pointer import CandidatePolicy, logsumexp_by
 
 EVERY = pytest.mark.parametrize("name", list(POLICIES))
 
 
 def make_policy(name: str, env: gym.Env, action_space: spaces.Space | None = None) -> CandidatePolicy:
     torch.manual_seed(0)
-    return POLICIES[name](env.observation_space, action_space or env.action_space, lambda _: 1e-3, hidden=16, rounds=2)
+    return policy_named(name)(
+        env.observation_space, action_space or env.action_space, lambda _: 1e-3, hidden=16, rounds=2
+    )
 
 
 def sharpen(policy: CandidatePolicy) -> CandidatePolicy:
@@ -89,8 +92,8 @@ def test_location_masks_and_counts_are_the_same_to_it(name: str, squeezenet: gym
     masks = walk(masks_env, 3)
     space = spaces.Dict({key: squeezenet.observation_space[key] for key in counts})
     torch.manual_seed(0)
-    with_counts = POLICIES[name](space, squeezenet.action_space, lambda _: 1e-3, hidden=16)
-    with_masks = POLICIES[name](masks_env.observation_space, masks_env.action_space, lambda _: 1e-3, hidden=16)
+    with_counts = policy_named(name)(space, squeezenet.action_space, lambda _: 1e-3, hidden=16)
+    with_masks = policy_named(name)(masks_env.observation_space, masks_env.action_space, lambda _: 1e-3, hidden=16)
     with_masks.load_state_dict(with_counts.state_dict())
     found = with_masks.get_distribution(masks).log_probs
     torch.testing.assert_close(found, with_counts.get_distribution(counts).log_probs)
@@ -124,7 +127,9 @@ def test_every_parameter_is_trained(name: str, squeezenet: gym.Env, batch: Batch
 @pytest.mark.parametrize("algorithm", [PPO, MaskablePPO])
 def test_both_algorithms_of_stable_baselines3_train_it(name: str, algorithm: type, squeezenet: gym.Env) -> None:
     arguments = {"hidden": 8, "rounds": 1}
-    model = algorithm(POLICIES[name], squeezenet, n_steps=16, batch_size=8, n_epochs=1, policy_kwargs=arguments, seed=0)
+    model = algorithm(
+        policy_named(name), squeezenet, n_steps=16, batch_size=8, n_epochs=1, policy_kwargs=arguments, seed=0
+    )
     before = [p.clone() for p in model.policy.parameters()]
     model.learn(16)
     assert any(not torch.equal(b, p) for b, p in zip(before, model.policy.parameters(), strict=True))

@@ -2,13 +2,13 @@
 
 import pytest
 
-from taso_agents.policies.pointer import POLICIES
-from taso_agents.training.settings import POLICY_NAMES, PPOSettings
+from taso_agents.policies import POLICIES, policy_named
+from taso_agents.training.settings import PPOSettings
 from taso_gym.errors import OptionError
 
 
 def test_names_are_those_of_the_policies() -> None:
-    assert list(POLICIES) == list(POLICY_NAMES)
+    assert list(POLICIES) == [policy_named(name).name for name in POLICIES]
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 import typer
 from rich.table import Table
 
+from taso_agents.policies import POLICIES
 from taso_agents.training.settings import PPOSettings
+from taso_agents.world_models import WORLD_MODELS, world_model
 from taso_gym.atomic import check_target
 from taso_gym.console import console, run_app
 from taso_gym.errors import OptionError
@@ -34,7 +36,7 @@ def train(
     out: Annotated[Path, typer.Option("--out", "-o", help="Where the policy goes.")] = Path("policy.pt"),
     onnx: Annotated[Path | None, typer.Option(help="Where the cheapest graph goes.")] = None,
     steps: Annotated[int, typer.Option(help="Environment steps.", min=1)] = DEFAULT.steps,
-    policy: Annotated[str, typer.Option(help="pointer or autoregressive.")] = DEFAULT.policy,
+    policy: Annotated[str, typer.Option(help=f"What is trained: {', '.join(POLICIES)}.")] = DEFAULT.policy,
     seed: Annotated[int, typer.Option(help="Seed of everything random.", min=0)] = DEFAULT.seed,
     run_file: Annotated[Path | None, typer.Option(help="Written after every update, and resumed from.")] = None,
 ) -> None:
@@ -106,7 +108,7 @@ def dream(
     model: Model,
     out: Annotated[Path, typer.Option("--out", "-o", help="Where world model and controller go.")] = Path("dream.pt"),
     world_model: Annotated[
-        str, typer.Option(help="Kind: graph, tokens, discrete or mdn (the dissertation's).")
+        str, typer.Option(help=f"Kind: {', '.join(WORLD_MODELS)} (mdn is the dissertation's).")
     ] = "graph",
     rounds: Annotated[int, typer.Option(help="Of collecting, fitting, dreaming and playing.", min=1)] = 2,
     steps: Annotated[int, typer.Option(help="Real environment steps a round.", min=1)] = 600,
@@ -165,7 +167,6 @@ def of_kind(settings: DreamTrainSettings, kind: str, separate_reward: bool) -> D
     Raises:
         OptionError: there is no such kind, or it has no reward network of its own.
     """
-    from taso_agents.world_models import world_model
     from taso_agents.world_models.fit import FitSettings
 
     chosen = world_model(kind).Settings()
@@ -173,8 +174,7 @@ def of_kind(settings: DreamTrainSettings, kind: str, separate_reward: bool) -> D
         if not hasattr(chosen, "separate_reward"):
             raise OptionError(f"expected mdn with a separate reward network, found {kind}")
         chosen = replace(chosen, separate_reward=True)
-    fit = FitSettings(encoder_epochs=6, learning_rate=2e-3) if kind == "tokens" else FitSettings()
-    return replace(settings, model=chosen, fit=fit)
+    return replace(settings, model=chosen, fit=FitSettings(**WORLD_MODELS[kind].fit))
 
 
 @app.command()

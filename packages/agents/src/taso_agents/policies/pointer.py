@@ -201,10 +201,6 @@ class AutoregressivePolicy(CandidatePolicy):
         return torch.cat([candidates.spread(joint, -torch.inf), log_xfer[:, X:]], 1)
 
 
-POLICIES: dict[str, type[CandidatePolicy]] = {cls.name: cls for cls in (PointerPolicy, AutoregressivePolicy)}
-"""Name -> policy."""
-
-
 def logsumexp_by(values: Tensor, index: Tensor, size: int) -> Tensor:
     """Return the log-sum-exp of values (C,) that share an index, as (size,); meaningless where there are none."""
     top = values.new_zeros(size).scatter_reduce(0, index, values.detach(), "amax", include_self=False)

@@ -9,7 +9,8 @@ from typing import Any
 from gymnasium import spaces
 
 from taso_agents import checkpoint
-from taso_agents.policies.pointer import POLICIES, CandidatePolicy
+from taso_agents.policies import policy_named
+from taso_agents.policies.pointer import CandidatePolicy
 from taso_gym.errors import CheckpointError
 
 
@@ -23,7 +24,7 @@ def build_policy(
     name: str, observation_space: spaces.Dict, action_space: spaces.Space, arguments: Mapping[str, Any]
 ) -> CandidatePolicy:
     """Make a policy without an optimizer's schedule, to be loaded or only played."""
-    return POLICIES[name](observation_space, action_space, lambda _progress: 0.0, **arguments)
+    return policy_named(name)(observation_space, action_space, lambda _progress: 0.0, **arguments)
 
 
 def load_policy(

@@ -11,7 +11,8 @@ from sb3_contrib import MaskablePPO
 
 from taso_agents.environment.real_env import Action, opened, play, state_of
 from taso_agents.environment.recorder import RecordedVecEnv
-from taso_agents.policies.pointer import POLICIES, CandidatePolicy
+from taso_agents.policies import policy_named
+from taso_agents.policies.pointer import CandidatePolicy
 from taso_agents.policies.policy_file import save_policy
 from taso_agents.training.evaluate import Episode, play_policy
 from taso_agents.training.imitation import BestEpisode
@@ -121,7 +122,7 @@ def _ignore(_report: object) -> None:
 def make_algorithm(venv: RecordedVecEnv, settings: PPOSettings) -> MaskablePPO:
     """Set up sb3-contrib's algorithm; masks travel in the observation, so its own are not used."""
     return MaskablePPO(
-        POLICIES[settings.policy],
+        policy_named(settings.policy),
         venv,
         learning_rate=lambda left: settings.learning_rate * max(left, LAST_LEARNING_RATE),
         n_steps=min(settings.rollout, -(-settings.steps // settings.environments)),

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from taso_agents.policies import POLICIES
 from taso_gym.errors import OptionError
-
-POLICY_NAMES = ("pointer", "autoregressive")
-"""Names of `taso_agents.policies.pointer.POLICIES`."""
 
 
 @dataclass(frozen=True)
@@ -16,7 +14,7 @@ class PPOSettings:
 
     Attributes:
         steps: environment steps in all, rounded up to whole rollouts.
-        policy: "pointer" or "autoregressive".
+        policy: a row of `taso_agents.policies.POLICIES`.
         hidden: width of embeddings; 64 costs twice the time and wins nothing on a network of known rules.
         rounds: rounds of message passing; most patterns are at most three edges deep.
         noop_bias: NO-OP's logit at the start; at 0 episodes would end before a gain is seen.
@@ -72,8 +70,8 @@ class PPOSettings:
         Raises:
             OptionError: an unknown policy, or sizes below 1.
         """
-        if self.policy not in POLICY_NAMES:
-            raise OptionError(f"expected a policy of {', '.join(POLICY_NAMES)}, found {self.policy!r}")
+        if self.policy not in POLICIES:
+            raise OptionError(f"expected a policy of {', '.join(POLICIES)}, found {self.policy!r}")
         for name in ("steps", "hidden", "rounds", "environments", "rollout", "minibatch", "epochs", "threads"):
             if getattr(self, name) < 1:
                 raise OptionError(f"expected {name} of at least 1, found {getattr(self, name)}")

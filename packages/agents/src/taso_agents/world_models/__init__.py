@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from importlib import import_module
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from taso_gym.errors import OptionError
@@ -16,11 +18,13 @@ class Kind(NamedTuple):
         encoder_epoch: one pass of the first phase of `taso_agents.world_models.fit.fit`, which trains the encoder; none
             for a kind that learns without gradients.
         policy: the controller that plays its dreams.
+        fit: what it is fitted with other than by default: fields of `taso_agents.world_models.fit.FitSettings`.
     """
 
     model: str
     encoder_epoch: str
     policy: str = "taso_agents.policies.latent_policy:LatentPolicy"
+    fit: Mapping[str, Any] = MappingProxyType({})
 
 
 WORLD_MODELS = {
@@ -32,6 +36,7 @@ WORLD_MODELS = {
         "taso_agents.world_models.token_model:TokenWorldModel",
         "taso_agents.world_models.token_fit:window_epoch",
         "taso_agents.policies.token_policy:TokenPolicy",
+        {"encoder_epochs": 6, "learning_rate": 2e-3},
     ),
     "graph": Kind(
         "taso_agents.world_models.graph.model:GraphWorldModel", "", "taso_agents.policies.token_policy:TokenPolicy"
