@@ -15,6 +15,7 @@ from taso_agents.world_models import WORLD_MODELS, world_model
 from taso_gym.atomic import check_target
 from taso_gym.console import console, run_app
 from taso_gym.errors import OptionError
+from taso_gym.search import SEARCHES
 
 if TYPE_CHECKING:
     from taso_agents.dreams.settings import DreamTrainSettings
@@ -27,6 +28,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 DEFAULT = PPOSettings()
+BASELINES = [name for name in SEARCHES if name != "policy"]
 Model = Annotated[str, typer.Argument(help="Id of an environment, or an ONNX file.")]
 
 
@@ -65,7 +67,10 @@ def collect(
     out: Annotated[Path, typer.Option("--out", "-o", help="Where the episodes go.")] = Path("episodes.npz"),
     actor: Annotated[
         list[str] | None,
-        typer.Option(help="random, random-noop (the dissertation's), greedy (with noise), or a policy's file; repeat."),
+        typer.Option(
+            help="random, random-noop (the dissertation's), greedy (with noise), or a policy's file; repeat for more; "
+            "default: random and greedy."
+        ),
     ] = None,
     steps: Annotated[int, typer.Option(help="Real steps of each actor.", min=1)] = 500,
     max_steps: Annotated[int, typer.Option(help="Most steps of an episode.", min=1)] = 60,
@@ -116,7 +121,9 @@ def dream(
     dream_steps: Annotated[int, typer.Option(help="Imagined steps a round.", min=1)] = 4096,
     temperature: Annotated[float, typer.Option(help="Temperature of predictions in dreams.", min=0)] = 1.0,
     branch: Annotated[int, typer.Option(help="Most steps of a dream; 0 for whole episodes.", min=0)] = 0,
-    epochs: Annotated[int | None, typer.Option(help="Passes over the steps in each fit.", min=1)] = None,
+    epochs: Annotated[
+        int | None, typer.Option(help="Passes over steps in each fit; default: the kind's own.", min=1)
+    ] = None,
     separate_reward: Annotated[bool, typer.Option(help="mdn: predict rewards by a network of its own.")] = False,
     blind: Annotated[
         bool, typer.Option("--blind", help="Know cost changes of taken steps only, as if measured.")
@@ -219,7 +226,9 @@ def evaluate(
     model: Annotated[str | None, typer.Option(help="Another network than they were trained on.")] = None,
     episodes: Annotated[int, typer.Option(help="Drawn episodes a policy.", min=1)] = 16,
     seed: Annotated[int, typer.Option(help="Of the draws and the searches.", min=0)] = 0,
-    searches: Annotated[str, typer.Option(help="Searches to compare with.")] = "greedy,taso,random",
+    searches: Annotated[
+        str, typer.Option(help=f"To compare with, by comma: {', '.join(BASELINES)}.")
+    ] = "greedy,taso,random",
 ) -> None:
     """Play policies on a network; compare with searches that may weigh as many candidates."""
     from gymnasium import spaces

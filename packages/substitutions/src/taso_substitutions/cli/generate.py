@@ -15,26 +15,27 @@ from taso_gym.console import console, errors
 from taso_gym.errors import OptionError
 from taso_substitutions.enumeration.enumerate import estimated_bytes
 from taso_substitutions.enumeration.fragment import MOST_OPERATORS, Fragment
-from taso_substitutions.enumeration.fragments import chosen_fragments
+from taso_substitutions.enumeration.fragments import FRAGMENTS, chosen_fragments
 from taso_substitutions.generation.engine import engine
 from taso_substitutions.generation.pipeline import Generated, Pipeline
 from taso_substitutions.generation.store import check_writable, write
 from taso_substitutions.generation.work import WorkFolder
 
+FRAGMENT_NAMES = ", ".join(n if f.usual else f"{n} (not among all)" for n, f in FRAGMENTS.items())
 MOST = 300
 """Equalities that full.rules states by default."""
 
 
 def generate(
     max_shape: Annotated[str, typer.Option(help="Largest size on each axis, such as 4x4x4x4.")] = "4x4x4x4",
-    ops: Annotated[int, typer.Option(help="Most operators in a graph.")] = 4,
-    fragments: Annotated[str, typer.Option(help="Fragments, by name and comma, or all.")] = "all",
+    ops: Annotated[int, typer.Option(help=f"Most operators in a graph: 1 to {MOST_OPERATORS}.")] = 4,
+    fragments: Annotated[str, typer.Option(help=f"all, or by comma: {FRAGMENT_NAMES}.")] = "all",
     operators: Annotated[str, typer.Option(help="Operators that take part, by comma; all if empty.")] = "",
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the rule files.")] = Path("generated"),
     work: Annotated[Path | None, typer.Option(help="Folder for what stages find; OUTPUT/work by default.")] = None,
     resume: Annotated[bool, typer.Option(help="Go on with what is in the work folder.")] = False,
     force: Annotated[bool, typer.Option(help="Replace files that are there.")] = False,
-    jobs: Annotated[int, typer.Option(help="Processes.")] = os.cpu_count() or 1,
+    jobs: Annotated[int, typer.Option(help="Processes.", show_default="one a core")] = os.cpu_count() or 1,
     engine_name: Annotated[str, typer.Option("--engine", help="processes, or ray for a cluster.")] = "processes",
     shard: Annotated[
         str, typer.Option(help="i/n: only each n-th fragment, from the i-th; `merge` does the rest.")
@@ -70,7 +71,7 @@ def merge(
     operators: Annotated[str, typer.Option(help="As for `generate`.")] = "",
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the rule files.")] = Path("generated"),
     force: Annotated[bool, typer.Option(help="Replace files that are there.")] = False,
-    jobs: Annotated[int, typer.Option(help="Processes.")] = os.cpu_count() or 1,
+    jobs: Annotated[int, typer.Option(help="Processes.", show_default="one a core")] = os.cpu_count() or 1,
     engine_name: Annotated[str, typer.Option("--engine", help="processes, or ray for a cluster.")] = "processes",
     most: Annotated[int, typer.Option(help="Most equalities that full.rules states, smallest first.")] = MOST,
     certificates: Annotated[bool, typer.Option(help="Certify what was found.")] = True,

@@ -32,7 +32,7 @@ def import_rules(
     file: Annotated[Path, typer.Argument(help="A .rules file, TASO's .pb, or TENSAT's .txt.")],
     output: Annotated[Path | None, typer.Option("--output", "-o", help=".rules file for those that hold.")] = None,
     force: Annotated[bool, typer.Option(help="Replace a file that is there.")] = False,
-    jobs: Annotated[int, typer.Option(help="Processes.")] = os.cpu_count() or 1,
+    jobs: Annotated[int, typer.Option(help="Processes.", show_default="one a core")] = os.cpu_count() or 1,
 ) -> None:
     """Prove each rule of a file, refute it by a counterexample, or add the precondition that it lacks."""
     if output is not None and (output.suffix != ".rules" or (output.exists() and not force)):

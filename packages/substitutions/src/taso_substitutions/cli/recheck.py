@@ -27,7 +27,7 @@ def recheck(
         list[str] | None, typer.Argument(help="Rule files with their certificates beside them, or sets of the package.")
     ] = None,
     write: Annotated[bool, typer.Option(help="Write the certificates anew, if no rule is false.")] = False,
-    jobs: Annotated[int, typer.Option(help="Processes.")] = os.cpu_count() or 1,
+    jobs: Annotated[int, typer.Option(help="Processes.", show_default="one a core")] = os.cpu_count() or 1,
 ) -> None:
     """Show every rule of files again and compare with their certificates, or write these; by default all shipped files.
 

@@ -17,7 +17,8 @@ from rich.table import Table
 from taso_gym import cost as costs
 from taso_gym import onnx_io
 from taso_gym.atomic import check_target
-from taso_gym.cli.judges import Cache, judge_of, provider_of
+from taso_gym.cli.choices import CLASSES, COSTS, Cache, Dim, RuleSource
+from taso_gym.cli.judges import judge_of, provider_of
 from taso_gym.console import console, dimensions, say
 from taso_gym.cost.calibrate import calibrate as compare
 from taso_gym.cost.onnxruntime import OnnxRuntimeCost
@@ -45,10 +46,9 @@ LEAST = 2
 SQUARES, LONG = (256, 512, 1024), (1 << 14, 1 << 18, 1 << 24)
 
 Model = Annotated[Path, typer.Argument(help="An ONNX file.")]
-Dim = Annotated[list[str] | None, typer.Option(help="Size of a dynamic dimension: batch=1.")]
 Threads = Annotated[int, typer.Option(help="Threads to run with.", min=1)]
 Provider = Annotated[str, typer.Option(help="cpu or cuda.")]
-Variants = Annotated[str, typer.Option("--numerics", help="Loosest rules for variants: exact, reassociate, fast.")]
+Variants = Annotated[str, typer.Option("--numerics", help=f"Loosest rules for variants: {CLASSES}.")]
 
 
 def profile(
@@ -84,7 +84,7 @@ def profile(
 def calibrate(
     model: Model,
     dim: Dim = None,
-    cost: Annotated[str, typer.Option(help="The cost model to judge.")] = "onnxruntime",
+    cost: Annotated[str, typer.Option(help=f"The cost model to judge: {COSTS}.")] = "onnxruntime",
     variants: Annotated[int, typer.Option(help="Random legal variants.", min=LEAST)] = 20,
     rewrites: Annotated[int, typer.Option(help="Rewrites of a variant at most.", min=1)] = 8,
     numerics: Variants = "reassociate",
@@ -131,7 +131,7 @@ def record(
     output: Annotated[Path, typer.Option("--output", "-o", help="The table to write.")],
     walks: Annotated[int, typer.Option(help="Random walks whose neighbourhoods are recorded too.", min=0)] = 5,
     dim: Dim = None,
-    rules: Annotated[str, typer.Option(help="Name or path of the rule set of the variants.")] = "default",
+    rules: RuleSource = "default",
     numerics: Variants = "reassociate",
     threads: Threads = 1,
     provider: Provider = "cpu",

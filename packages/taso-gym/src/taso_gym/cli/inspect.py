@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
+from taso_gym.cli.choices import CLASSES, RULE_SETS
 from taso_gym.console import console, say
 from taso_gym.errors import OptionError
 from taso_gym.models import NETWORKS
@@ -19,8 +20,8 @@ LEVELS = ("proved", "bounded", "analytic", "tested", NOT_SHOWN)
 
 
 def rules(
-    rule_set: Annotated[str, typer.Argument(help="Name or path of a rule set.")] = "default",
-    numerics: Annotated[str, typer.Option(help="Loosest rules to list: exact, reassociate, fast.")] = "reassociate",
+    rule_set: Annotated[str, typer.Argument(help=f"Rule set: {RULE_SETS}.")] = "default",
+    numerics: Annotated[str, typer.Option(help=f"Loosest rules to list: {CLASSES}.")] = "reassociate",
     level: Annotated[str, typer.Option(help=f"Only rules that were shown so: {', '.join(LEVELS)}.")] = "",
 ) -> None:
     """List the rules of a set in their order, with the class of their numerics and how they were shown."""

@@ -5,9 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
-
-import typer
+from typing import Any
 
 from taso_gym import cost as costs
 from taso_gym.console import say
@@ -18,8 +16,6 @@ from taso_gym.graph import Graph
 
 ON_GPU = ("onnxruntime:cuda", "cupy")
 """Beginnings of the cost models whose costs are of a GPU."""
-
-Cache = Annotated[Path | None, typer.Option(help="File of the measurements; default: the user's cache.")]
 
 
 def judge_of(

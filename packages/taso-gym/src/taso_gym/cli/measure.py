@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
+from taso_gym.cli.choices import Dim
 from taso_gym.console import console, dimensions, say
 from taso_gym.cost.measure import measure as latency
 from taso_gym.errors import OptionError
@@ -20,7 +21,7 @@ def measure(
     models: Annotated[list[Path], typer.Argument(help="ONNX files; the first is the reference.")],
     threads: Annotated[int, typer.Option(help="Threads to run with.", min=1)] = 1,
     provider: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
-    dim: Annotated[list[str] | None, typer.Option(help="Size of a dynamic dimension: batch=1.")] = None,
+    dim: Dim = None,
     sessions: Annotated[int, typer.Option(help="Fresh processes for each model.", min=1)] = 2,
     rounds: Annotated[
         int | None, typer.Option(help="Interleaved rounds in each; default: 30, or 10 from half a second on.", min=1)

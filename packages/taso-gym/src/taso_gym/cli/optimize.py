@@ -11,8 +11,9 @@ from rich.table import Table
 
 from taso_gym import onnx_io
 from taso_gym.atomic import check_target
+from taso_gym.cli.choices import CLASSES, COSTS, Cache, RuleSource
 from taso_gym.cli.deliver import Wanted, deliver, progress_bar
-from taso_gym.cli.judges import Cache, judge_of, provider_of
+from taso_gym.cli.judges import judge_of, provider_of
 from taso_gym.console import console, dimensions, parse_bytes, say, seconds
 from taso_gym.cost import bind_dims
 from taso_gym.cost.objective import QUANTITIES, Objective
@@ -28,8 +29,9 @@ from taso_gym.rules.compiled import opset_of
 from taso_gym.rules.pattern import operator_named
 from taso_gym.rules.rule import numerics_named
 from taso_gym.rules.ruleset import RuleSet, operators_of
-from taso_gym.search import Budget, Progress
+from taso_gym.search import SEARCHES, Budget, Progress
 
+SEARCH_HELP = f"{', '.join(name for name in SEARCHES if name != 'policy')}, ranked:latency or policy:CHECKPOINT."
 WIDEST = 100
 """Characters of what is measured that are shown: a signature may be longer than a line."""
 
@@ -37,38 +39,39 @@ WIDEST = 100
 def optimize(
     model: Annotated[Path, typer.Argument(help="The ONNX file.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="Where the result goes.")],
-    search: Annotated[str, typer.Option(help="greedy, taso, beam, random, ranked or policy:CHECKPOINT.")] = "taso",
+    search: Annotated[str, typer.Option(help=SEARCH_HELP)] = "taso",
     budget: Annotated[str, typer.Option(help="Time for the search: 60s, 5m, 1h; --steps replaces it.")] = "60s",
     steps: Annotated[
         int | None, typer.Option(help="Most rewrites to weigh; replaces --budget: no time limit.", min=1)
     ] = None,
-    cost: Annotated[
-        str,
-        typer.Option(
-            help="What the search lowers: roofline, onnxruntime (measured here), recorded:NAME "
-            "(epyc-zen4-1t, or a file of taso-gym record)."
-        ),
-    ] = "roofline",
-    rules: Annotated[str, typer.Option(help="Name or path of a rule set.")] = "default",
-    numerics: Annotated[str, typer.Option(help="Loosest rules to use: exact, reassociate, fast.")] = "reassociate",
-    portable: Annotated[bool, typer.Option("--portable", help="Only operators of the ONNX standard.")] = False,
-    dim: Annotated[list[str] | None, typer.Option(help="Size of a dynamic dimension for costing: batch=1.")] = None,
+    cost: Annotated[str, typer.Option(help=f"What the search lowers: {COSTS}.")] = "roofline",
+    rules: RuleSource = "default",
+    numerics: Annotated[str, typer.Option(help=f"Loosest rules to use: {CLASSES}.")] = "reassociate",
+    portable: Annotated[
+        bool, typer.Option("--portable", help="Add no operators beyond the ONNX standard (com.microsoft's).")
+    ] = False,
+    dim: Annotated[
+        list[str] | None, typer.Option(help="Size of a dynamic dimension for costing: batch=1; repeat for others.")
+    ] = None,
     strict_dims: Annotated[
         bool, typer.Option("--strict-dims", help="Refuse dimensions that --dim leaves open.")
     ] = False,
-    opset: Annotated[int | None, typer.Option(help="Convert the model to this opset first.")] = None,
+    opset: Annotated[int | None, typer.Option(help="Convert the model to this opset first; default: as it is.")] = None,
     alpha: Annotated[
-        float | None, typer.Option(help="How much dearer than the best TASO's search goes on from.")
+        float | None,
+        typer.Option(help="How many times as dear as the best --search taso goes on from, at most; default: 1.05."),
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the search.")] = 0,
-    checkpoint: Annotated[Path | None, typer.Option(help="File to resume the search from.")] = None,
+    checkpoint: Annotated[
+        Path | None, typer.Option(help="File to write the search to every half minute, and to resume it from.")
+    ] = None,
     threads: Annotated[int, typer.Option(help="Threads to measure with.", min=1)] = 1,
     cache: Cache = None,
     objective: Annotated[
         str, typer.Option(help=f"What is lowered, alone or weighted (time+0.2*memory): {', '.join(QUANTITIES)}.")
     ] = "time",
     max_memory: Annotated[
-        str | None, typer.Option(help="Most memory of weights and activations together: 500MB, 2GiB.")
+        str | None, typer.Option(help="Most memory of weights and activations: 500MB, 2GiB; default: no limit.")
     ] = None,
     session_settings: Annotated[
         bool, typer.Option("--session-settings", help="Also look for settings of onnxruntime's session that pay.")
