@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from taso_gym.rules.conditions import Binding, evaluate, holds, truth
-from taso_gym.rules.functions import FUNCTIONS, Operand, Undefined
+from taso_gym.rules.functions import FUNCTIONS, Operand
+from taso_gym.rules.lists import Undefined
 from taso_gym.rules.notation import parse_rules
 from taso_gym.rules.rule import Expr
 from taso_gym.tensor import TensorType, symbol

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from taso_gym.errors import TypeInferenceError
 from taso_gym.rules.conditions import Binding, evaluate
-from taso_gym.rules.functions import Undefined
+from taso_gym.rules.lists import Undefined
 from taso_gym.rules.rule import Call, Output, Root, Var
 from taso_gym.signature import signature
 from taso_substitutions.derivation.joins import Joins

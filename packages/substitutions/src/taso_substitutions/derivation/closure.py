@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from taso_gym.errors import TypeInferenceError
 from taso_gym.rules.conditions import Binding, evaluate, holds
-from taso_gym.rules.functions import Operand, Undefined
+from taso_gym.rules.functions import Operand
+from taso_gym.rules.lists import Undefined
 from taso_gym.rules.pattern import held_attributes
 from taso_gym.rules.rule import Call, Output, Root, Rule, Term, Var
 from taso_gym.signature import signature

@@ -19,7 +19,7 @@ import numpy as np
 from taso_gym.errors import TypeInferenceError
 from taso_gym.ops.floating import FLOAT64
 from taso_gym.rules.conditions import holds
-from taso_gym.rules.functions import Undefined
+from taso_gym.rules.lists import Undefined
 from taso_gym.rules.notation import parse_rules
 from taso_gym.rules.pattern import calls_of, held_attributes
 from taso_gym.rules.rule import AllOutputs, Call, Constant, Expr, Output, Root, Rule, Term, Var

@@ -9,7 +9,8 @@ from itertools import product
 from typing import Any, NamedTuple
 
 from taso_gym.rules.conditions import Binding, evaluate, truth
-from taso_gym.rules.functions import Operand, Undefined
+from taso_gym.rules.functions import Operand
+from taso_gym.rules.lists import Undefined
 from taso_gym.rules.rule import Expr, Rule
 from taso_gym.tensor import Dim, Poly
 from taso_substitutions.verify.normal.axes import UNIT, Axis, UnprovableError, atoms_of

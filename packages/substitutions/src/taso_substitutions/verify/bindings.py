@@ -9,7 +9,8 @@ import numpy as np
 
 from taso_gym.graph import Weight
 from taso_gym.rules.conditions import Binding, evaluate, holds
-from taso_gym.rules.functions import Operand, Undefined
+from taso_gym.rules.functions import Operand
+from taso_gym.rules.lists import Undefined
 from taso_gym.rules.rule import Call, Expr, Rule
 from taso_gym.signature import Signature
 from taso_gym.tensor import TensorType, numpy_dtype

@@ -18,7 +18,8 @@ import numpy as np
 from taso_gym.errors import EquivalenceError, TypeInferenceError
 from taso_gym.rules.conditions import Binding, holds
 from taso_gym.rules.covered import about_images, rank_limit
-from taso_gym.rules.functions import Operand, Undefined
+from taso_gym.rules.functions import Operand
+from taso_gym.rules.lists import Undefined
 from taso_gym.rules.rule import Call, Rest, Rule, Var
 from taso_gym.tensor import TensorType
 from taso_substitutions.verify.bindings import Bindings

@@ -15,7 +15,8 @@ from taso_gym.ops import OPERATORS, Operator
 from taso_gym.ops.evaluate import evaluate as run_operator
 from taso_gym.ops.modules import Array, ArrayModule
 from taso_gym.rules.conditions import Binding, evaluate
-from taso_gym.rules.functions import Operand, Undefined
+from taso_gym.rules.functions import Operand
+from taso_gym.rules.lists import Undefined
 from taso_gym.rules.rightside import literal_dtype
 from taso_gym.rules.rule import Absent, AllOutputs, Call, Constant, Expr, Output, Rest, Root, Var
 from taso_gym.signature import Signature, signature

@@ -6,7 +6,7 @@ from typing import Any
 
 from taso_gym.errors import EquivalenceError
 from taso_gym.rules.conditions import evaluate
-from taso_gym.rules.functions import Undefined
+from taso_gym.rules.lists import Undefined
 from taso_gym.rules.pattern import bound_names
 from taso_gym.rules.rule import Absent, Call, Constant, Expr, Rest, Root, Var
 from taso_gym.signature import Signature, signature

@@ -19,7 +19,7 @@ from taso_gym.errors import EquivalenceError, TypeInferenceError
 from taso_gym.ops.floating import FLOAT64, NUMPY
 from taso_gym.ops.modular import MERSENNE_31, ModularModule
 from taso_gym.ops.modules import ArrayModule
-from taso_gym.rules.functions import Undefined
+from taso_gym.rules.lists import Undefined
 from taso_gym.rules.rule import Rule
 from taso_substitutions.verify.facts import calls_in
 from taso_substitutions.verify.instance import Evaluation, Instance, Side

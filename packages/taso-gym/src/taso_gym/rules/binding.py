@@ -7,7 +7,8 @@ from typing import Any, NamedTuple, TypeVar
 
 from taso_gym.graph import Node, Weight
 from taso_gym.rules.conditions import Binding, evaluate, truth
-from taso_gym.rules.functions import Operand, Undefined
+from taso_gym.rules.functions import Operand
+from taso_gym.rules.lists import Undefined
 from taso_gym.rules.pattern import Pattern, calls_of
 from taso_gym.rules.rule import Constant, Expr, Rest, Rule
 from taso_gym.signature import Signature

@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from taso_gym.rules.functions import FUNCTIONS, Operand, Undefined, as_list
+from taso_gym.rules.functions import FUNCTIONS, Operand
+from taso_gym.rules.lists import Undefined, as_list
 from taso_gym.rules.operations import CONNECTIVES, OPERATIONS, Truth
 from taso_gym.rules.rule import Expr
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from taso_gym.rules.functions import MAX_ITEMS, Undefined, as_list, item
+from taso_gym.rules.lists import MAX_ITEMS, Undefined, as_list, item
 from taso_gym.tensor import Poly, exact_div
 
 Truth = bool | None

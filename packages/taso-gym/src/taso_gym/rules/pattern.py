@@ -9,7 +9,7 @@ from functools import cached_property
 from taso_gym.errors import RuleError
 from taso_gym.ops import OPERATORS, Operator
 from taso_gym.rules.conditions import Binding, evaluate
-from taso_gym.rules.functions import Undefined
+from taso_gym.rules.lists import Undefined
 from taso_gym.rules.rule import Absent, AllOutputs, Call, Constant, Expr, Output, Rest, Root, Rule, Var
 from taso_gym.rules.unparse import unparse_term
 

@@ -17,7 +17,7 @@ from taso_gym.rules.acyclic import dependencies, guards
 from taso_gym.rules.binding import Binder, floating_type
 from taso_gym.rules.conditions import holds
 from taso_gym.rules.covered import covered
-from taso_gym.rules.functions import Undefined
+from taso_gym.rules.lists import Undefined
 from taso_gym.rules.pattern import Pattern
 from taso_gym.rules.rightside import LiteralValue, Ref, Refused, RightSide
 from taso_gym.rules.rule import Expr, Rule

@@ -7,7 +7,8 @@ from typing import Any, cast
 
 from taso_gym.ops import OPERATORS, Operator
 from taso_gym.rules.conditions import Binding, evaluate
-from taso_gym.rules.functions import Operand, Undefined
+from taso_gym.rules.functions import Operand
+from taso_gym.rules.lists import Undefined
 from taso_gym.rules.rule import Absent, AllOutputs, Call, Constant, Expr, Output, Rest, Root, Var
 from taso_gym.tensor import Poly, TensorType
 from taso_substitutions.verify.normal.attributes import fix_needed, run_body
