@@ -2,6 +2,7 @@
 
 import inspect
 import re
+import runpy
 from pathlib import Path
 
 import gymnasium as gym
@@ -13,11 +14,15 @@ import taso_gym
 from taso_gym.env import TasoGraphEnv
 from taso_gym.observation import EXTRA_VIEWS
 from taso_gym.reward import REWARDS
+from taso_gym.rules.functions import FUNCTIONS
+from taso_gym.rules.notation import parse_rules
 from taso_gym.rules.ruleset import RuleSet
+from taso_substitutions.verify.levels import assess
 
 gym.register_envs(taso_gym)
 ROOT = Path(__file__).parents[1]
 IDS = sorted(name for name in gym.registry if name.startswith("TasoGraph"))
+PAGES = sorted((ROOT / "docs").glob("*.md"))
 HINT = "run `make docs`"
 
 
@@ -60,6 +65,41 @@ def test_the_docstring_names_every_key_argument_and_reward():
     assert set(made[0].reset()[1]) <= names_in("Info")
     assert set(inspect.signature(TasoGraphEnv).parameters) <= names_in("Arguments")
     assert set(REWARDS) <= names_in("Rewards")
+
+
+@pytest.fixture(scope="module")
+def parts():
+    return runpy.run_path(str(ROOT / "docs/generate_parts.py"))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.name)
+def test_what_is_generated_within_a_page_is_up_to_date(page, parts):
+    text = page.read_text(encoding="utf-8")
+    assert parts["filled"](text) == text, HINT
+
+
+def test_every_command_and_function_is_on_a_page(parts):
+    found = [name for page in PAGES for name in parts["names"](page.read_text(encoding="utf-8"))]
+    assert sorted(found) == sorted(parts["PARTS"])
+
+
+def test_every_function_of_rules_says_what_it_gives():
+    assert all(inspect.getdoc(function.apply) for function in FUNCTIONS.values())
+
+
+def test_examples_of_rules_are_what_the_page_says():
+    page = (ROOT / "docs/rules.md").read_text(encoding="utf-8")
+    rules = [
+        r
+        for text in re.findall(r"^`\w+\.rules`:\n\n```\n(.*?)```", page, re.DOTALL | re.MULTILINE)
+        for r in parse_rules(text)
+    ]
+    assert len(rules) == 9
+    shown = {rule.name: getattr(assess(rule), "status", "false") for rule in rules}
+    assert {name: status for name, status in shown.items() if status != "proved"} == {
+        "add-first": "false",
+        "relu-of-sum": "false",
+    }
 
 
 def test_the_first_lines_of_the_readme_make_an_environment():
