@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 
@@ -40,7 +41,7 @@ class Scripted(Runtime):
 
 def node(name: str) -> Executed:
     """A node that is never run."""
-    return Executed(name, name.encode(), {}, name)
+    return Executed(name, name.encode, {}, name)
 
 
 def test_each_has_its_turn_and_the_second_least_counts(tmp_path: Path) -> None:
@@ -79,7 +80,7 @@ def test_a_copy_is_taken_off_when_little_disturbs_it(tmp_path: Path, monkeypatch
     """A slow copy beside a fast kernel would else leave too little of it."""
     runtime, copies = Scripted(a=[50, *range(40, 40 + TURNS)]), iter([20, 90, *[10] * TURNS])
     monkeypatch.setattr(runtime, "time_of_copy", lambda *_: next(copies))
-    adding = node("a")._replace(feeds={"y": None}, added_to="y")
+    adding = replace(node("a"), feeds={"y": None}, added_to="y")
     first = NodeTimes(runtime, tmp_path / "c")
     key = first.measure(adding, cold=False)
     assert first.of(key, 0.0) == 30

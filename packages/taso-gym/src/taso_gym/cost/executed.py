@@ -6,9 +6,10 @@ right where sums over the operators of the file don't.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import cache
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache, cached_property, partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,23 +33,29 @@ WRITTEN_OUT = {
 BLOCKS = (4, 8, 16, 32, 64)
 
 
-class Executed(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Executed:
     """A node that onnxruntime executes.
 
     Attributes:
         key: operator with the opset that it is defined in (the kernel of another may be another), attributes that
             aren't the default, types and small constants: equal keys take equal time.
-        model: serialised model of that node alone.
+        make: returns the serialised model of that node alone.
         feeds: its inputs, on the device.
         name: the node's name in the optimised model.
         added_to: name of the input that its kernel adds to in place, which it copies first when it runs alone; or "".
     """
 
     key: str
-    model: bytes
+    make: Callable[[], bytes]
     feeds: dict[str, Any]
     name: str
     added_to: str = ""
+
+    @cached_property
+    def model(self) -> bytes:
+        """What ``make`` returns: only the models of nodes that are measured are made, as weights may be large."""
+        return self.make()
 
 
 def executed_in(small: SmallModel, runtime: Runtime) -> list[Executed]:
@@ -104,15 +111,13 @@ def _split(
 def _intermediate(
     optimised: ModelProto, wanted: set[str], placed: Mapping[str, Any], runtime: Runtime
 ) -> dict[str, Any]:
-    """Run a model as it is and return values within it: they have the shapes, and the layouts, of the real run."""
+    """Run a model as it is, but for its outputs, and return values in it: with shapes and layouts of the real run."""
     if not wanted:
         return {}
-    model = ModelProto()
-    model.CopyFrom(optimised)
-    del model.graph.output[:]
     names = sorted(wanted)
-    model.graph.output.extend(ValueInfoProto(name=name) for name in names)
-    session = runtime.open(model.SerializeToString(), optimise=False)
+    del optimised.graph.output[:]  # nobody reads them any more, and a copy of the weights may take seconds
+    optimised.graph.output.extend(ValueInfoProto(name=name) for name in names)
+    session = runtime.open(optimised.SerializeToString(), optimise=False, pack=False)
     return dict(zip(names, runtime.bind(session, placed)(), strict=True))
 
 
@@ -133,9 +138,6 @@ def _alone(
                 inputs.append(helper.make_tensor_value_info(name, values[name].element_type(), shape))
         else:
             texts.append("-")
-    outputs = [ValueInfoProto(name=name) for name in node.output if name]
-    graph = helper.make_graph([node], "node", inputs, outputs, own)
-    model = helper.make_model(graph, opset_imports=optimised.opset_import, ir_version=optimised.ir_version)
     opset = max((o.version for o in optimised.opset_import if o.domain == node.domain), default=1)
     since, defaults = _definition(node.domain, node.op_type, opset)
     given = ((a.name, _attribute(a)) for a in node.attribute)
@@ -144,8 +146,20 @@ def _alone(
     key = f"{domain}{node.op_type}{since}[{attrs}]({', '.join(texts)})"
     feeds = {e.name: values[e.name] for e in inputs}
     added_to = node.input[ADDED_TO] if node.op_type in FUSED_SUM and len(node.input) > ADDED_TO else ""
-    alone = Executed(key, model.SerializeToString(), feeds, node.name)
-    return alone._replace(added_to=added_to) if added_to in feeds else alone
+    make = partial(_model_of, node, inputs, own, optimised)
+    return Executed(key, make, feeds, node.name, added_to if added_to in feeds else "")
+
+
+def _model_of(node: NodeProto, inputs: list[ValueInfoProto], own: list[TensorProto], optimised: ModelProto) -> bytes:
+    """Return the serialised model of a node alone, in the opsets of the model that it is of."""
+    model = ModelProto(ir_version=optimised.ir_version)
+    model.opset_import.extend(optimised.opset_import)
+    model.graph.name = "node"
+    model.graph.node.append(node)
+    model.graph.input.extend(inputs)
+    model.graph.output.extend(ValueInfoProto(name=name) for name in node.output if name)
+    model.graph.initializer.extend(own)
+    return model.SerializeToString()
 
 
 @cache

@@ -85,6 +85,7 @@ class Runtime:
         dump: Path | None = None,
         spin: bool = True,
         profile: Path | None = None,
+        pack: bool = True,
     ) -> Any:
         """Return a session on the provider and no other.
 
@@ -94,6 +95,7 @@ class Runtime:
             dump: where to write the optimised model.
             spin: let threads go on for some 40 ms when they have nothing to do, as is the default; they need a core.
             profile: beginning of the name of a file for the times of kernels.
+            pack: put weights into the order in which kernels read them, which takes longer than some runs.
 
         Raises:
             KernelError: onnxruntime refuses the model.
@@ -107,6 +109,8 @@ class Runtime:
         options.intra_op_num_threads, options.inter_op_num_threads = self.threads, 1
         options.log_severity_level = 4  # what goes wrong is raised
         options.add_session_config_entry("session.intra_op.allow_spinning", str(int(spin)))
+        if not pack:
+            options.add_session_config_entry("session.disable_prepacking", "1")
         if dump:
             options.optimized_model_filepath = str(dump)
         if profile:
@@ -130,7 +134,7 @@ class Runtime:
 
     def _dumped(self, model: bytes | str, dump: Path) -> ModelProto:
         try:
-            self.open(model, optimise=True, dump=dump)
+            self.open(model, optimise=True, dump=dump, pack=False)
         except KernelError as error:
             if shutil.disk_usage(dump.parent).free < LARGEST_BYTES:
                 self.open(model, optimise=True)  # refuses it again, unless only writing it failed

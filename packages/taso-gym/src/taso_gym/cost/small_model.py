@@ -70,7 +70,7 @@ def draw(t: TensorType, rng: np.random.Generator, ones: bool = False, positive: 
     block = rng.uniform(0.1, 1.0, size)
     if not positive:
         block *= rng.choice([-1.0, 1.0], size)
-    return np.resize(block, shape).astype(dtype)  # repeats the block: drawing all of a large weight takes seconds
+    return np.resize(block.astype(dtype), shape)  # repeats the block: drawing all of a large weight takes seconds
 
 
 def most_bytes() -> int:
@@ -100,7 +100,7 @@ class SmallModel:
         self._nodes: list[NodeProto] = []
         self._inputs: list[ValueInfoProto] = []
         self._outputs: list[ValueInfoProto] = []
-        self._weights: list[TensorProto] = []
+        self.proto = ModelProto(ir_version=IR_VERSION)
         self._weight_bytes = 0
         self._rng = np.random.default_rng(0)
         self._names: dict[int, str] = {}
@@ -114,9 +114,12 @@ class SmallModel:
             self._add(i, part._replace(sig=sig), op, region, 1 if op.domain else opset)
         for w in region.outputs:
             self._leave(w, bound[w.node].outputs[w.output], len(bound) == 1)
-        graph = helper.make_graph(self._nodes, "region", self._inputs, self._outputs, self._weights)
-        opsets = [helper.make_opsetid("", opset), helper.make_opsetid("com.microsoft", 1)]
-        self.proto: ModelProto = helper.make_model(graph, opset_imports=opsets, ir_version=IR_VERSION)
+        self.proto.opset_import.extend([helper.make_opsetid("", opset), helper.make_opsetid("com.microsoft", 1)])
+        graph = self.proto.graph
+        graph.name = "region"
+        graph.node.extend(self._nodes)
+        graph.input.extend(self._inputs)
+        graph.output.extend(self._outputs)
 
     def _bind(self, part: Part, dims: Dims) -> Signature:
         if isinstance(part.sig.op, OpaqueOperator):
@@ -167,7 +170,7 @@ class SmallModel:
         self._weight_bytes += value.nbytes
         if self._weight_bytes > LARGEST_BYTES:
             raise KernelError(f"expected {LARGEST_BYTES} bytes of constants at most, found more, up to {name}")
-        self._weights.append(numpy_helper.from_array(value, name))
+        self.proto.graph.initializer.append(numpy_helper.from_array(value, name))
         return name
 
     def _input(self, name: str, t: TensorType, ones: bool = False, positive: bool = False) -> str:
