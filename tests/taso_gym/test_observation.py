@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from games import rule_set, tiny_env, tiny_graph, walk
+from games import pickled, rule_set, tiny_env, tiny_graph, walk
 
 from taso_gym.builder import GraphBuilder
 from taso_gym.env import TasoGraphEnv
@@ -113,6 +113,25 @@ def test_patching_equals_laying_out_anew(seed):
 @pytest.mark.parametrize("network", ["SqueezeNet1.1", *(pytest.param(n, marks=pytest.mark.slow) for n in NETWORKS)])
 def test_patching_equals_laying_out_anew_on_networks(network):
     check_patching(TasoGraphEnv(network), 60, 0)
+
+
+@pytest.mark.parametrize("name", ["SqueezeNet1.1", "ResNet18"])
+def test_patching_equals_laying_out_anew_with_costs_by_region(name):
+    check_patching(TasoGraphEnv(name, cost="recorded:epyc-zen4-1t"), 25, 0)
+
+
+@pytest.mark.parametrize("copied", [pickled, lambda env: env], ids=["pickled", "itself"])
+def test_shares_of_time_are_those_of_the_regions(copied):
+    env = TasoGraphEnv("SqueezeNet1.1", cost="recorded:epyc-zen4-1t")
+    env.reset()
+    rng, env = np.random.default_rng(0), copied(env)
+    for _ in range(6):
+        shares = env.observe()["nodes"][:, COLUMN["time_share"]]
+        assert 0 < shares.max() < 1
+        assert shares.sum() == pytest.approx(env.state.cost.time_ps / env.episode.start.state.cost.time_ps, rel=1e-5)
+        legal = [m for row in env.state.matches for m in row if env.state.delta(m).time_ps < 10**9]
+        match = legal[rng.integers(len(legal))]
+        env.step((match.rule, env.state.matches[match.rule].index(match)))
 
 
 def test_a_node_keeps_its_row_while_it_lives():

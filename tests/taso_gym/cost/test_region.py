@@ -5,6 +5,7 @@ from collections.abc import Hashable, Iterable
 
 import pytest
 from cost_graphs import folded, mlp
+from games import pickled
 
 from taso_gym import models
 from taso_gym.cost.base import SummedCost
@@ -98,3 +99,10 @@ def test_a_finding_is_kept_where_nothing_that_it_saw_has_changed() -> None:
     assert asked == [node_id]
     assert remembered(second, node_id) == 1 and asked == [node_id] * 2
     assert remembered(first, node_id) == 1 and asked == [node_id] * 2
+
+
+def test_a_pickled_region_brings_no_hash_of_its_process() -> None:
+    region = lone(next(node.sig for _, node in mlp().operators()))
+    assert hash(region) and "_hash" in vars(region)
+    copied = pickled(region)
+    assert copied == region and "_hash" not in vars(copied)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from taso_gym.cost.fusion import group, owner
 from taso_gym.cost.layout import CONVOLUTIONS, Layouts, image_shape
@@ -73,6 +73,10 @@ class Region:
     def __hash__(self) -> int:
         """Return the hash of the fields, worked out once: regions are looked up far more often than made."""
         return self._hash
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the fields without their hash, which another process works out differently."""
+        return type(self), (self.nodes, self.inputs, self.outputs)
 
 
 def region_of(graph: View, node_id: int, layouts: Layouts) -> Region | str | None:

@@ -1,12 +1,13 @@
 """Feature rows of nodes and edges, computed once for each kind of node or edge and gathered in every step.
 
-A node's row depends on its signature, its number of consumers and whether it is a graph output; an edge's on the type
-it carries and the ports that it joins. Few kinds occur, so an observer holds row numbers and one `take` makes an array.
+A node's row depends on its signature and context (`CostModel.context`), its number of consumers and whether it is a
+graph output; an edge's on the type it carries and the ports that it joins. Few kinds occur, so an observer holds row
+numbers and one `take` makes an array.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from math import log2, prod
 from typing import Any, NamedTuple
@@ -112,7 +113,7 @@ class Scale:
     """What features are relative to.
 
     Attributes:
-        cost: the cost model; a node's features take its cost without context.
+        cost: the cost model.
         dims: values of symbolic dimensions.
         start: cost of the start graph.
     """
@@ -162,11 +163,11 @@ class Features:
         self.nodes = FeatureTable(NODE_FEATURES)
         self.edges = FeatureTable(EDGE_FEATURES)
 
-    def node(self, kind: Signature | ValueType, consumers: int, is_output: bool) -> int:
-        """Return the row number of an operator (by signature) or graph input (by type)."""
-        key = (kind, consumers, is_output)
+    def node(self, kind: Signature | ValueType, context: Hashable, consumers: int, is_output: bool) -> int:
+        """Return the row number of an operator (by signature and context) or graph input (by type)."""
+        key = (kind, context, consumers, is_output)
         found = self.nodes.find(key)
-        return self.nodes.add(key, _node_row(kind, consumers, is_output, self.scale)) if found is None else found
+        return self.nodes.add(key, _node_row(*key, self.scale)) if found is None else found
 
     def edge(self, type_: ValueType, output: int, input_: int) -> int:
         """Return the row number of an edge."""
@@ -175,12 +176,14 @@ class Features:
         return self.edges.add(key, _edge_row(type_, output, input_, self.scale)) if found is None else found
 
 
-def _node_row(kind: Signature | ValueType, consumers: int, is_output: bool, scale: Scale) -> list[float]:
+def _node_row(
+    kind: Signature | ValueType, context: Hashable, consumers: int, is_output: bool, scale: Scale
+) -> list[float]:
     if isinstance(kind, Signature):
         number = 1 if isinstance(kind.op, OpaqueOperator) else OPERATOR_NUMBERS[kind.op.domain, kind.op.name]
         family = family_of(kind)
         outputs, inputs = kind.outputs, kind.inputs
-        work, window = _work(kind, scale), _window(kind, family, scale.dims)
+        work, window = _work(kind, context, scale), _window(kind, family, scale.dims)
     else:
         number, family = 0, "input"
         outputs, inputs = (kind,), ()
@@ -226,9 +229,9 @@ def _bits(type_: ValueType) -> float:
     return itemsize_bits(type_.dtype) / 64 if isinstance(type_, TensorType) else 0.0
 
 
-def _work(sig: Signature, scale: Scale) -> tuple[float, ...]:
+def _work(sig: Signature, context: Hashable, scale: Scale) -> tuple[float, ...]:
     """Return FLOPs, bytes and run time, and its share of the start graph's."""
-    cost = scale.cost.node(sig)
+    cost = scale.cost.node(sig, context)
     logs = (log2(1 + x) / 50 for x in (cost.flops, cost.bytes_moved, cost.time_ps))
     return (*logs, cost.time_ps / max(scale.start.time_ps, 1))
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from taso_gym.cost_model import CostModel
 from taso_gym.errors import OptionError
 from taso_gym.graph import SINK, Graph, output_index, producer_of, value_of
 from taso_gym.observation.features import Features
@@ -45,6 +46,10 @@ class GraphRows:
         self._connect(graph, order)
 
     @property
+    def _cost(self) -> CostModel:
+        return self.features.scale.cost
+
+    @property
     def node_count(self) -> int:
         """Rows of nodes in use."""
         return len(self.row_of)
@@ -67,6 +72,7 @@ class GraphRows:
         before = [v for i in (*edit.removed, *edit.rewired) for v in old.nodes[i].inputs]
         after = [v for i in (*edit.added, *edit.rewired) for v in new.nodes[i].inputs]
         changed = {producer_of(value) for value in before + after if value is not None}
+        changed |= self._cost.affected(old, new, changed.union(edit.removed, edit.added, edit.rewired))
         self._disconnect((*edit.removed, *edit.rewired))
         for node_id in edit.removed:
             if node_id in self.row_of:
@@ -81,7 +87,7 @@ class GraphRows:
         self.row_of.update(zip(ids, free[: len(ids)].tolist(), strict=True))
 
     def _describe(self, graph: Graph, ids: Iterable[int]) -> None:
-        """Enter the kind of nodes: signature (or an input's type), number of consumers, whether it is an output."""
+        """Enter the kind of nodes: signature (or an input's type), context, consumers, whether it is an output."""
         for node_id in ids:
             node = graph.nodes.get(node_id)
             kind = node.sig if node else graph.type_of(value_of(node_id))
@@ -92,7 +98,8 @@ class GraphRows:
                         is_output = True
                     else:
                         consumers += 1
-            self.node_kinds[self.row_of[node_id]] = self.features.node(kind, consumers, is_output)
+            context = self._cost.context(graph, node_id) if node else None
+            self.node_kinds[self.row_of[node_id]] = self.features.node(kind, context, consumers, is_output)
 
     def _connect(self, graph: Graph, ids: Iterable[int]) -> None:
         """Enter the edges to the inputs of operators, but for absent ones and constants; the sink has no row."""
