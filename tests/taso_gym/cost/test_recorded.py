@@ -2,16 +2,27 @@
 
 import gzip
 import json
+from collections.abc import Callable
+from copy import copy
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cost_graphs import mlp, symbolic_mlp, table_of
+from games import pickled, rule_set
 
+from taso_gym.builder import GraphBuilder
 from taso_gym.cost import load
+from taso_gym.cost.dims import Dims
 from taso_gym.cost.onnxruntime import OnnxRuntimeCost
-from taso_gym.cost.recorded import Entry, RecordedCost, Table, merged, record, table_names
+from taso_gym.cost.recorded import Entry, RecordedCost, Table, merged, record, region_key, table_names
 from taso_gym.cost.regional import NEVER_PS
+from taso_gym.env import TasoGraphEnv
 from taso_gym.errors import CostError, OptionError
+from taso_gym.graph import Graph
+from taso_gym.optimizer import optimize
+from taso_gym.rules.state import RewriteState
+from taso_gym.tensor import TensorType
 
 
 def test_what_was_recorded_is_read_back(tmp_path: Path) -> None:
@@ -59,7 +70,68 @@ def test_taking_an_unrecorded_region_of_the_start_away_pays_its_bound_at_most(tm
     found = load(f"recorded:{path}", start=mlp())
     first = next(node for _, node in mlp().operators())
     assert found.graph(mlp()).time_ps == load("roofline").node(first.sig).time_ps
-    assert found.graph(mlp(rows=5)).time_ps == NEVER_PS
+
+
+def differences(extra: str = "Neg") -> Graph:
+    """x - u, u + -v and something of x, by itself."""
+    b = GraphBuilder({"": 20})
+    x, u, v = (b.input(name, TensorType("float", (64, 64))) for name in "xuv")
+    b.output("z", b.add("Sub", x, u))
+    b.output("w", b.add("Add", u, b.add("Neg", v)))
+    b.output("y", b.add(extra, x))
+    return b.build()
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> str:
+    """A table that knows Neg and Add, at 10 µs, and Relu, at 1 µs."""
+    path, graphs = tmp_path / "t.json.gz", (differences(), differences("Relu"))
+    model = RecordedCost(str(table_of(path)))
+    regions = [region for graph in graphs for region in model.regions(graph)]
+    times = {"Neg": 10_000_000, "Add": 10_000_000, "Relu": 1_000_000}
+    names = [(region, region.nodes[0].sig.op.key) for region in regions]
+    costs = {region_key(r, Dims()): Entry(times[name], 1, name) for r, name in names if name in times}
+    Table("a device", 16, costs).save(path)
+    return str(path)
+
+
+@pytest.mark.parametrize("copied", [pickled, copy, lambda model: model], ids=["pickled", "copied", "itself"])
+def test_an_unrecorded_region_costs_more_than_the_whole_start(table: str, copied: Callable[..., Any]) -> None:
+    start = differences()
+    found = copied(load(f"recorded:{table}", start=start))
+    state = RewriteState(start, rule_set("sub: Sub(x, y) => Add(x, Neg(y))\nneg: Neg(x) => Exp(x)"), found)
+    whole = state.cost.time_ps
+    assert whole < 10**9 and len(state.matches[1]) == 2
+    assert all(state.apply(m).cost.time_ps == whole - 10_000_000 + whole + 1 for m in state.matches[1])
+    state.check()
+
+
+def test_a_region_of_the_start_is_granted_only_where_the_start_has_it(table: str) -> None:
+    start = differences()
+    rules = rule_set("minus: Add(x, Neg(y)) => Sub(x, y)\nneg: Neg(x) => Relu(x)")
+    state = RewriteState(start, rules, load(f"recorded:{table}", start=start))
+    (minus,), (first, *_) = state.matches
+    assert state.delta(minus).time_ps == state.cost.time_ps + 1 - 20_000_000 > 0
+    assert state.apply(first).cost.time_ps == state.cost.time_ps - 9_000_000  # the Sub of the start costs its bound
+
+
+def test_a_model_that_is_given_learns_the_start(table: str) -> None:
+    start, given = differences(), RecordedCost(table)
+    assert given.graph(start).time_ps > NEVER_PS
+    found = load(given, start=start)
+    assert found.graph(start) == load(f"recorded:{table}", start=start).graph(start)
+    assert load(found, start=differences()) is found and given.graph(start).time_ps > NEVER_PS
+    other = load(found, start=differences("Exp"))
+    assert other is not found and other.graph(differences("Exp")).time_ps < NEVER_PS
+
+
+def test_search_and_environment_tell_a_given_model_the_start(table: str) -> None:
+    rules = rule_set("neg: Neg(Neg(x)) => x\nminus: Add(x, Neg(y)) => Sub(x, y)")
+    found = optimize(differences(), "greedy", rules, RecordedCost(table))
+    assert not found.applied and found.before.time_ps < 10**9
+    env = TasoGraphEnv(differences(), rules=rules, cost=RecordedCost(table))
+    env.reset()
+    assert -1000 < env.step((1, 0))[1] < 0
 
 
 def test_symbols_are_bound(tmp_path: Path) -> None:

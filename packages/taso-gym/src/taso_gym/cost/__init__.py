@@ -35,7 +35,7 @@ GIVEN = frozenset({"argument", "dims", "start"})
 def load(
     spec: str | CostModel, dims: Mapping[str, int] | None = None, *, start: Graph | None = None, **options: Any
 ) -> CostModel:
-    """Return the cost model of a specification, or the given one.
+    """Return the cost model of a specification, or the given one, for a search from ``start``.
 
     Args:
         spec: see above.
@@ -49,7 +49,7 @@ def load(
         CostError: its device, provider or table is missing.
     """
     if not isinstance(spec, str):
-        return spec
+        return _started(spec, start)
     name, _, argument = spec.partition(":")
     factory, parameters = _factory(spec)
     choices = [p for p in parameters if p not in GIVEN]
@@ -58,6 +58,19 @@ def load(
             known = f"an option of {name} among {', '.join(choices)}" if choices else f"no options for {name}"
             raise OptionError(f"expected {known}, found {option!r}")
     return factory(argument, dims, **options, **({"start": start} if "start" in parameters else {}))
+
+
+def _started(model: CostModel, start: Graph | None) -> CostModel:
+    """Return a given model, told what a search begins with where it asks for that.
+
+    Raises:
+        OptionError: it is no cost model.
+    """
+    from taso_gym.cost.regional import StartedCost
+
+    if isinstance(model, type) or not isinstance(model, CostModel):
+        raise OptionError(f"expected a name or CostModel as cost, found {model!r}")
+    return model.started(start) if start and isinstance(model, StartedCost) else model
 
 
 def options_of(spec: str) -> frozenset[str]:

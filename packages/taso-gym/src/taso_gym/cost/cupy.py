@@ -61,8 +61,8 @@ class CupyCost(StartedCost):
         Args:
             argument: number of the device; empty for 0.
             dims: values of dimension symbols.
-            start: the graph that a search begins with; what fails of it costs its roofline bound, all else that fails
-                more than whatever it could replace.
+            start: the graph that a search begins with; what fails of it costs its roofline bound, wherever it is, and
+                all else that fails more than the whole start.
             tf32: let matrix products of float32 round their operands to 10 bits of mantissa, as onnxruntime does.
             cache: file of the measurements; None for the user's.
             progress: called with a description of each signature before it is measured.

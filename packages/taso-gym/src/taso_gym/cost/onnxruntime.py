@@ -77,10 +77,21 @@ class OnnxRuntimeCost(RegionalCost):
         super().__init__(f"onnxruntime:{self._provider}", dims, start)
         self._runtime = Runtime(self._provider, threads)
         self._node_times, self._progress = NodeTimes(self._runtime, cache), progress
+        self._outside = outside
+        self._learn(start)
+
+    def _learn(self, start: Graph | None) -> None:
+        """Note the opset that kernels are of, and whether operators are measured out of the cache, too."""
         self._opset = start.info.opsets.get("", OPSET) if start else OPSET
         cache_size = cache_bytes() if self._provider == "cpu" else 0
         self._cold = start is not None and 0 < KEPT * cache_size < self.peak_bytes(start)
-        self._outside = outside
+
+    def started(self, start: Graph) -> Self:
+        """Return the model for a search that begins with a graph; what is measured is shared."""
+        other = super().started(start)
+        if other is not self:
+            other._learn(start)
+        return other
 
     @property
     def key(self) -> str:
@@ -95,9 +106,9 @@ class OnnxRuntimeCost(RegionalCost):
     @property
     def outside(self) -> float:
         """Share of values out of the cache, measured where none was given."""
-        if self._outside is None:
-            self._outside = self._share_in_place() if self._cold and self._start else USUAL
-        return self._outside
+        if self._outside is None and self._start:
+            self._outside = self._share_in_place() if self._cold else USUAL
+        return USUAL if self._outside is None else self._outside
 
     def with_outside(self, outside: float) -> Self:
         """Return the same model but for `outside`; measurements are shared."""
@@ -122,7 +133,7 @@ class OnnxRuntimeCost(RegionalCost):
 
     def __getstate__(self) -> dict[str, object]:
         """Find out what the start says before it is left behind."""
-        return {**super().__getstate__(), "_outside": self.outside}
+        return {**super().__getstate__(), "_outside": self.outside if self._start else self._outside}
 
     @property
     def runtime(self) -> Runtime:

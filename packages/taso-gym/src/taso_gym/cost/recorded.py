@@ -11,8 +11,9 @@ A table is a gzipped JSON object:
 with the time in picoseconds, the number of kernels and, for people, the operators of each region by the 64-bit hash
 of its description (`taso_gym.cost.regional.describe`), sorted. The tables of the package are in ``cost/tables``.
 
-A region that isn't in the table never pays, and those of the graph that a search begins with can't be taken away for
-more than a bound (`taso_gym.cost.regional.RegionalCost.unknown_time`).
+A region that isn't in the table never pays: it costs more than the whole graph that a search begins with. Those of that
+graph, where it has them, cost a bound, so that no more is gained by taking them away, and others in their place don't
+pay either (`taso_gym.cost.regional.RegionalCost`).
 """
 
 from __future__ import annotations

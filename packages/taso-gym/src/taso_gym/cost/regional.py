@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Hashable, Iterable, Iterator, Mapping
+from copy import copy
 from functools import cached_property
+from typing import Self
 
 from taso_gym.cost.base import SummedCost
 from taso_gym.cost.devices import DEFAULT_DEVICE, DEVICES
@@ -19,7 +21,18 @@ from taso_gym.ops import OPERATORS
 from taso_gym.signature import OpaqueOperator, Signature, signature
 
 NEVER_PS = 10**15
-"""Cost of what must never pay: 1000 seconds, more than whatever it could replace."""
+"""Cost of what must never pay where the start isn't known: 1000 seconds, more than whatever it could replace."""
+
+
+class Granted(Region):
+    """The region of an operator of the start, as it is there: costed by its bound where nobody timed it."""
+
+    def fits(self, region: Region | str | None, sig: Signature) -> bool:
+        """Whether it is the region of a node with a signature."""
+        if isinstance(region, str):
+            return False
+        other = region or lone(sig)
+        return (self.nodes, self.inputs, self.outputs) == (other.nodes, other.inputs, other.outputs)
 
 
 class StartedCost(SummedCost):
@@ -36,40 +49,58 @@ class StartedCost(SummedCost):
         super().__init__(name, dims)
         self._start = start
 
-    def regions(self, graph: Graph) -> Iterator[Region]:
-        """Yield what is timed of a graph: every operator by itself."""
-        for _, node in graph.operators():
-            if not (node.sig.const or node.sig.op.view or isinstance(node.sig.op, OpaqueOperator)):
-                yield lone(node.sig)
+    def started(self, start: Graph) -> Self:
+        """Return the model for a search that begins with a graph: itself, or a copy if it was made for no such one."""
+        if {i: sig for i, (sig, _) in self._at_start.items()} == {i: node.sig for i, node in start.operators()}:
+            return self
+        other = copy(self)
+        other.__dict__.pop("_at_start", None)
+        other._start = start
+        return other
 
     def opaque_time(self, sig: Signature, load: Work) -> tuple[int, int]:  # noqa: ARG002
         """Return time and number of kernels of an operator without an entry: by its bytes."""
         return bound_ps(DEVICES[self.bound_device], load), 1
 
     def unknown_time(self, region: Region, load: Work) -> tuple[int, int]:
-        """Return time and number of kernels of a region that nobody timed: what never pays.
+        """Return time and number of kernels of a region that nobody timed: what never pays, more than the whole start.
 
         One that the start has costs the roofline bound, which is less than it takes: no more may be gained by taking it
-        away. More of it cost that, too.
+        away.
         """
-        granted = describe(region, self._dims) in self._granted
-        return (bound_ps(DEVICES[self.bound_device], load) if granted else NEVER_PS), 1
+        return (bound_ps(DEVICES[self.bound_device], load) if self.grants(region) else self._never_ps), 1
+
+    def grants(self, region: Region) -> bool:
+        """Whether the start has a region, wherever this one is."""
+        return describe(region, self._dims) in self._descriptions
 
     @cached_property
-    def _granted(self) -> frozenset[str]:
-        """The regions of the start."""
-        return frozenset(describe(r, self._dims) for r in self.regions(self._start)) if self._start else frozenset()
+    def _descriptions(self) -> frozenset[str]:
+        sigs = {sig for sig, _ in self._at_start.values() if not isinstance(sig.op, OpaqueOperator)}
+        return frozenset(describe(lone(sig), self._dims) for sig in sigs)
+
+    @cached_property
+    def _at_start(self) -> dict[int, tuple[Signature, Hashable]]:
+        """Signatures and contexts of the start's operators, by id."""
+        return {i: (node.sig, None) for i, node in self._start.operators()} if self._start else {}
+
+    @cached_property
+    def _never_ps(self) -> int:
+        """A picosecond more than the whole start takes."""
+        return sum(self.node(*known).time_ps for known in self._at_start.values()) + 1 if self._at_start else NEVER_PS
 
     def __getstate__(self) -> dict[str, object]:
         """Leave the start with its weights behind when pickled or copied."""
-        return {**super().__getstate__(), "_granted": self._granted, "_start": None}
+        kept = {**super().__getstate__(), "_at_start": self._at_start, "_start": None}
+        return {name: value for name, value in kept.items() if name not in ("_never_ps", "_descriptions")}
 
 
 class RegionalCost(StartedCost):
     """Base of the models whose contexts are regions.
 
     An opaque operator, which no rewrite brings or takes away, is costed by `opaque_time`, and a region whose time isn't
-    known by `unknown_time`.
+    known by `unknown_time`: as `Granted` only at the operator of the start that has it there. So of two equal graphs
+    the one that took such an operator away and made it anew costs more.
     """
 
     contextual = True
@@ -88,8 +119,27 @@ class RegionalCost(StartedCost):
         """
 
     def context(self, graph: Graph, node_id: int) -> Hashable:
-        """Return the region that a node runs in."""
-        return self._contexts(graph, node_id)
+        """Return the region that a node runs in; `Granted` where a node of the start runs as it does there."""
+        region, node = self._contexts(graph, node_id), graph.nodes[node_id]
+        sig, known = self._at_start.get(node_id, (None, None))
+        return known if isinstance(known, Granted) and sig == node.sig and known.fits(region, node.sig) else region
+
+    def grants(self, region: Region) -> bool:
+        """Whether a region is that of an operator of the start: a second one isn't, nor what is made anew."""
+        return isinstance(region, Granted)
+
+    @cached_property
+    def _at_start(self) -> dict[int, tuple[Signature, Hashable]]:
+        operators = self._start.operators() if self._start else ()
+        contexts = ((i, node.sig, self._contexts(self._start, i)) for i, node in operators)
+        return {i: (sig, self._granted(sig, context)) for i, sig, context in contexts}
+
+    @staticmethod
+    def _granted(sig: Signature, region: Region | str | None) -> Hashable:
+        if sig.const or sig.op.view or isinstance(sig.op, OpaqueOperator) or isinstance(region, str):
+            return region
+        region = region or lone(sig)
+        return Granted(region.nodes, region.inputs, region.outputs)
 
     def affected(self, before: Graph, after: Graph, node_ids: Iterable[int]) -> set[int]:
         """Return the operators whose regions may differ."""
@@ -111,7 +161,7 @@ class RegionalCost(StartedCost):
     def regions(self, graph: Graph) -> Iterator[Region]:
         """Yield the region of every node of a graph that anchors one."""
         for node_id, node in graph.operators():
-            sig, context = node.sig, self.context(graph, node_id)
+            sig, context = node.sig, self._contexts(graph, node_id)
             if not (sig.const or sig.op.view or context == FUSED or isinstance(sig.op, OpaqueOperator)):
                 yield context if isinstance(context, Region) else lone(sig)
 
