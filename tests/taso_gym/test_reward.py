@@ -1,15 +1,19 @@
 """Rewards by name."""
 
+from copy import deepcopy
+
 import numpy as np
 import onnx
 import pytest
 from games import tiny_env
 from model_texts import parsed
 
+from taso_gym.builder import GraphBuilder
 from taso_gym.cost.objective import Objective, quantities
 from taso_gym.env import TasoGraphEnv
 from taso_gym.errors import OptionError
-from taso_gym.reward import REWARDS, make_reward
+from taso_gym.reward import REWARDS, Runtime, make_reward
+from taso_gym.tensor import TensorType
 
 
 def play(env, steps=20, seed=0):
@@ -43,6 +47,15 @@ def test_terminal_pays_at_truncation():
     rng = np.random.default_rng(0)
     rewards = [env.step(env.sample_valid(rng))[1] for _ in range(3)]
     assert rewards[:2] == [0, 0] and rewards[2] == pytest.approx(improvement(env))
+
+
+@pytest.mark.parametrize("name", [*(n for n in REWARDS if n != "measured")])
+def test_nothing_is_paid_where_there_was_nothing_to_save(name):
+    builder = GraphBuilder({"": 20})
+    builder.output("y", builder.add("Flatten", builder.input("x", TensorType("float", (4, 8, 2)))))
+    env = TasoGraphEnv(builder.build(), reward=name)
+    env.reset()
+    assert env.state.cost.time_ps == 0 and env.step((env.layout.xfers, 0))[1] == 0
 
 
 def test_runtime_memory_weighs_time_and_accesses():
@@ -112,8 +125,34 @@ def test_an_own_reward_can_be_given():
     assert env.step((env.layout.xfers, 0))[1] == 7
 
 
+class Counting:
+    """Pays the number of steps so far, which it counts in a list."""
+
+    deterministic = True
+
+    def __init__(self):
+        self.seen = []
+
+    def reset(self, state):
+        self.seen = [state]
+
+    def step(self, previous, state, end):
+        self.seen.append(state)
+        return float(len(self.seen) - 1)
+
+
+def test_what_an_own_reward_holds_is_not_shared_by_copies():
+    env = tiny_env(reward=Counting())
+    env.reset()
+    copies = [env, env.clone(), deepcopy(env)]
+    assert [[e.step((0, 0))[1] for _ in range(2)] for e in copies] == [[1, 2]] * 3
+    assert [e.episode.reward.seen[0] is env.episode.start.state for e in copies] == [True] * 3
+
+
 @pytest.mark.parametrize("name", REWARDS)
 def test_every_name_makes_a_reward(name):
+    if name == "measured":
+        pytest.importorskip("onnxruntime")
     assert isinstance(make_reward(name).deterministic, bool)
 
 
@@ -124,7 +163,17 @@ def test_every_name_makes_a_reward(name):
         ("runtime", {"alpha": 1}, "expected no parameters for runtime, found 'alpha'"),
         ("measured", {"k": 1}, "among every, threads, provider, rounds, found 'k'"),
         ("measured", {"every": 0}, "expected every to be a whole number from 1 on, found 0"),
-        ("runtime_memory", {"beta": float("inf")}, "expected finite numbers as alpha and beta, found 0.8 and inf"),
+        ("measured", {"threads": 0}, "expected threads to be a whole number from 1 on, found 0"),
+        ("measured", {"rounds": "x"}, "expected rounds to be a whole number from 1 on, found 'x'"),
+        ("measured", {"provider": "foo"}, "expected provider among cpu, cuda, found 'foo'"),
+        ("measured", {"provider": []}, r"expected provider among cpu, cuda, found \[\]"),
+        ("runtime_memory", {"beta": float("inf")}, "expected a finite number as beta, found inf"),
+        ("runtime_memory", {"alpha": "x"}, "expected a finite number as alpha, found 'x'"),
+        ("objective", {"objective": 5}, "expected a sum of quantities or an Objective as objective, found 5"),
+        ([], {}, r"expected a Reward, or the name of one among .*, found \[\]"),
+        ({}, {}, "expected a Reward, or the name of one among .*, found {}"),
+        (Runtime, {}, "expected a Reward, or the name of one among .*, found <class"),
+        (Runtime(), {"alpha": 1}, "expected no parameters for a reward that is given, found alpha"),
     ],
 )
 def test_a_wrong_reward_is_named(name, parameters, message):

@@ -30,10 +30,11 @@ KINDS: dict[str, tuple[tuple[type, ...], str]] = {
 
 
 def check_kinds(**values: Any) -> None:
-    """Raise OptionError for an argument of `KINDS` that has another type, or sizes that aren't whole numbers."""
+    """Raise OptionError for an argument of `KINDS` that has another type, and for names or sizes that aren't any."""
     for name, value in values.items():
         types, called = KINDS[name]
-        if not isinstance(value, types):
+        names: Mapping[object, object] = value if isinstance(value, Mapping) else {}
+        if not isinstance(value, types) or not all(isinstance(key, str) for key in names):
             raise OptionError(f"expected {called} as {name}, found {value!r}")
     dims: Mapping[str, object] = values.get("dims") or {}
     for name, size in dims.items():

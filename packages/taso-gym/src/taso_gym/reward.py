@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import inspect
+from copy import copy
 from importlib import import_module
-from math import isfinite
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, Self, runtime_checkable
 
+from taso_gym.arguments import check_choices, check_finite, check_kinds, check_positive
 from taso_gym.cost.objective import Objective, quantities
+from taso_gym.cost.packages import PROVIDERS, require_provider
 from taso_gym.errors import OptionError
 from taso_gym.rules.state import RewriteState
 
 
 @runtime_checkable
 class Reward(Protocol):
-    """What a step from a state to the next is worth; an instance belongs to one environment."""
+    """What a step from a state to the next is worth.
+
+    Every episode, and every fork of one, has a copy of its own: a deep one but for the states, which are immutable.
+    """
 
     @property
     def deterministic(self) -> bool:
@@ -36,24 +41,31 @@ class Reward(Protocol):
         ...
 
 
-class Runtime:
+class _Shallow:
+    """Base of rewards that replace what they hold and never change it: a shallow copy does, and a fork is fast."""
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return copy(self)
+
+
+class Runtime(_Shallow):
     """100 · (RT[t-1] - RT[t]) / RT[0], as in X-RLflow: sums up to the total improvement in %."""
 
     deterministic = True
 
     def __init__(self) -> None:
-        self._start = 1
+        self._start_ps = 0
 
     def reset(self, state: RewriteState) -> None:
         """Note RT[0]."""
-        self._start = max(state.cost.time_ps, 1)
+        self._start_ps = state.cost.time_ps
 
     def step(self, previous: RewriteState, state: RewriteState, end: bool) -> float:  # noqa: ARG002
         """Return the part of the start's run time that this step saved, in %."""
-        return 100 * (previous.cost.time_ps - state.cost.time_ps) / self._start
+        return 100 * (previous.cost.time_ps - state.cost.time_ps) / max(self._start_ps, 1)
 
 
-class RuntimeMemory:
+class RuntimeMemory(_Shallow):
     """α · ΔRT + β · ΔMem, both in % of the start: reward R_b of the dissertation, with its best α and β.
 
     As there, memory stands for memory accesses: bytes read and written.
@@ -67,8 +79,7 @@ class RuntimeMemory:
         Raises:
             OptionError: one of them isn't a finite number.
         """
-        if not (isfinite(alpha) and isfinite(beta)):
-            raise OptionError(f"expected finite numbers as alpha and beta, found {alpha!r} and {beta!r}")
+        check_finite(alpha=alpha, beta=beta)
         self.alpha, self.beta = float(alpha), float(beta)
         self._start_ps, self._start_bytes = 1, 1
 
@@ -88,21 +99,22 @@ class Terminal(Runtime):
 
     def step(self, previous: RewriteState, state: RewriteState, end: bool) -> float:  # noqa: ARG002
         """Return the total improvement if this is the last step."""
-        return 100 * (self._start - state.cost.time_ps) / self._start if end else 0.0
+        return 100 * (self._start_ps - state.cost.time_ps) / max(self._start_ps, 1) if end else 0.0
 
 
-class Lowered:
+class Lowered(_Shallow):
     """100 · (V[t-1] - V[t]) / V[0] of an objective V of `taso_gym.cost.objective`, such as ``time+0.2*size``."""
 
     deterministic = True
 
-    def __init__(self, objective: str = "time+memory") -> None:
+    def __init__(self, objective: str | Objective = "time+memory") -> None:
         """Read the objective.
 
         Raises:
             OptionError: it names something else than the quantities.
         """
-        self._objective = Objective.parse(objective)
+        check_kinds(objective=objective)
+        self._objective = Objective.parse(objective) if isinstance(objective, str) else objective
         self._at_start: dict[str, int] = {}
         self._start, self._known = 1, (0, 0)
 
@@ -123,7 +135,7 @@ class Lowered:
         return quantities(state.graph, state.cost, state.cost_model, self._objective.needs)
 
 
-class Measured:
+class Measured(_Shallow):
     """100 · (T[k] - T[n]) / T[0] with the latency T in onnxruntime, measured every few steps and at the end.
 
     k is the step of the last measurement before step n; steps between earn 0. Start and present graph are measured side
@@ -136,12 +148,15 @@ class Measured:
         """Measure after every ``every`` steps; the rest as in `taso_gym.cost.measure.measure`.
 
         Raises:
-            OptionError: ``every`` isn't a whole number from 1 on.
+            OptionError: a number isn't a whole one from 1 on, or an unknown provider.
+            MissingPackageError: onnxruntime isn't installed.
+            CostError: it comes without the provider.
         """
-        if type(every) is not int or every < 1:
-            raise OptionError(f"expected every to be a whole number from 1 on, found {every!r}")
-        self._every = every
-        self._settings: dict[str, Any] = {"threads": threads, "provider": provider, "rounds": rounds}
+        check_positive(every=every, threads=threads, rounds=rounds)
+        check_choices("provider", [provider], tuple(PROVIDERS))
+        require_provider(provider)
+        self._every = int(every)
+        self._settings: dict[str, Any] = {"threads": int(threads), "provider": provider, "rounds": int(rounds)}
         self._start: RewriteState | None = None
         self._steps, self._hash, self._relative = 0, 0, 1.0
 
@@ -181,9 +196,11 @@ def make_reward(reward: str | Reward, **parameters: Any) -> Reward:
     Raises:
         OptionError: no such reward, or parameters that it doesn't take.
     """
-    if isinstance(reward, Reward):
+    if isinstance(reward, Reward) and not isinstance(reward, type):
+        if parameters:
+            raise OptionError(f"expected no parameters for a reward that is given, found {', '.join(parameters)}")
         return reward
-    if reward not in REWARDS:
+    if not isinstance(reward, str) or reward not in REWARDS:
         raise OptionError(f"expected a Reward, or the name of one among {', '.join(REWARDS)}, found {reward!r}")
     module, _, name = REWARDS[reward].partition(":")
     factory = getattr(import_module(module), name)

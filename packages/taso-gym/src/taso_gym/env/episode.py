@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from copy import copy
+from copy import deepcopy
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -40,14 +40,14 @@ class Episode:
         self.start, self.state, self.observer = start, start.state, start.observer.fork()
         self.steps = 0
         self.path: list[Match] = []
-        self.reward = copy(reward)
+        self.reward = deepcopy(reward)
         self.reward.reset(self.state)
 
     def fork(self) -> Episode:
         """Return an independent game at the same point, in microseconds: states are immutable."""
         other = Episode.__new__(Episode)
         other.start, other.state, other.observer = self.start, self.state, self.observer.fork()
-        other.steps, other.path, other.reward = self.steps, self.path.copy(), copy(self.reward)
+        other.steps, other.path, other.reward = self.steps, self.path.copy(), deepcopy(self.reward)
         return other
 
     def legal(self, xfer: int, location: int) -> bool:
