@@ -76,6 +76,19 @@ def test_what_alike_rewrites_cost_is_foreseen():
     np.testing.assert_allclose(found.mean, [-0.15, 0.0, 0.15], atol=0.01)
 
 
+def test_what_is_expected_depends_on_what_was_learnt_and_not_on_what_was_asked_before():
+    """A search that was interrupted asks in another order, and has to rank to the last bit as if it hadn't been."""
+    rng, names = np.random.default_rng(0), [f"op {i}" for i in range(12)]
+    changes = [{ROOFLINE: float(rng.normal())} | dict(zip(names, rng.normal(size=12), strict=True)) for _ in range(6)]
+    asking, fresh = ChangeModel(), ChangeModel()
+    asking.expect([dict(reversed(changes[0].items())), {ROOFLINE: 0.0, "gone": 1.0}])
+    for features in changes[:4]:
+        asking.learn(features, 0.1)
+        fresh.learn(dict(sorted(features.items())), 0.1)
+    for before, after in zip(asking.expect(changes), fresh.expect(changes), strict=True):
+        assert before.tolist() == after.tolist()
+
+
 def test_an_operator_that_doesn_t_run_isn_t_all_that_is_learnt():
     model = ChangeModel()
     model.learn({ROOFLINE: 0.0, "rule r": 1.0}, 1e9)

@@ -67,7 +67,6 @@ class ChangeModel:
 
     def __init__(self, prior: float = 0.5) -> None:
         self.prior = prior
-        self._columns: dict[str, int] = {}
         self._seen: list[tuple[dict[str, float], float]] = []
 
     @property
@@ -81,10 +80,10 @@ class ChangeModel:
 
     def expect(self, candidates: Sequence[Features]) -> Expected:
         """Return what is expected of candidates."""
-        known = self._rows([features for features, _ in self._seen])
-        asked = self._rows(candidates)
-        width = len(self._columns)
-        known = np.pad(known, ((0, 0), (0, width - known.shape[1])))
+        learnt = [features for features, _ in self._seen]
+        names = sorted({name for features in (*learnt, *candidates) for name in features})
+        known, asked = _rows(learnt, names), _rows(candidates, names)
+        width = len(names)
         left = np.array([change - features[ROOFLINE] for features, change in self._seen], np.float64)
         precision = np.eye(width) / self.prior**2 + known.T @ known / NOISE_PERCENT**2
         covariance = np.linalg.inv(precision)
@@ -93,13 +92,7 @@ class ChangeModel:
         variance = np.einsum("cd,de,ce->c", asked, covariance, asked)
         return Expected(base + asked @ weights, np.sqrt(np.maximum(variance, 0.0)))
 
-    def _rows(self, candidates: Sequence[Features]) -> NDArray[np.float64]:
-        """Return candidates as rows; features that weren't seen before get columns of their own."""
-        for features in candidates:
-            for name in features:
-                self._columns.setdefault(name, len(self._columns))
-        rows = np.zeros((len(candidates), len(self._columns)))
-        for row, features in zip(rows, candidates, strict=True):
-            for name, value in features.items():
-                row[self._columns[name]] = value
-        return rows
+
+def _rows(found: Sequence[Features], names: Sequence[str]) -> NDArray[np.float64]:
+    """Return features as rows, a column for each name: in the same order whatever was asked before."""
+    return np.array([[features.get(name, 0.0) for name in names] for features in found]).reshape(-1, len(names))
