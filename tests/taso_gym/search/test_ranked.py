@@ -2,12 +2,15 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from taso_gym import cost, models, optimize
+from taso_gym.cost.measurement import THREAD_CPU, Measurement
 from taso_gym.cost.onnxruntime import OnnxRuntimeCost
 from taso_gym.cost_model import Cost
 from taso_gym.errors import CostError, OptionError
+from taso_gym.graph import Graph
 from taso_gym.rules.ruleset import RuleSet
 from taso_gym.rules.state import Match, RewriteState, check
 from taso_gym.search import Budget, run
@@ -110,6 +113,22 @@ def test_the_best_by_latency_is_the_best_after_an_interruption_too(
     assert len(first.path) == 5
     monkeypatch.setattr(LatencyJudge, "child", lambda *_: 15 * 10**8)
     assert run(start, "ranked:latency", Budget(steps=9), checkpoint=tmp_path / "c").path == first.path
+
+
+def test_latency_is_measured_by_the_same_yardstick_after_an_interruption(
+    start: RewriteState, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A machine that is ten times as fast another day makes nothing faster: no child is faster than the start."""
+    day_ms = [10.0]
+
+    def measured(graphs: dict[str, Graph], **_: object) -> Measurement:
+        times = {name: np.full((1, 9), day_ms[0]) for name in graphs}
+        return Measurement(times, 1, "cpu", THREAD_CPU)
+
+    monkeypatch.setattr("taso_gym.search.ranked.measure", measured)
+    assert run(start, "ranked:latency", Budget(steps=3), checkpoint=tmp_path / "c").path == ()
+    day_ms[0] = 1.0
+    assert run(start, "ranked:latency", Budget(steps=6), checkpoint=tmp_path / "c").path == ()
 
 
 def test_latency_is_measured_with_the_threads_of_the_costs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

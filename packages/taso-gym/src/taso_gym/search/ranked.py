@@ -35,6 +35,10 @@ class Judge(Protocol):
         """Return the cost of the start."""
         ...
 
+    def resume(self, start_ps: int) -> None:
+        """Go on from another process, in which the start cost ``start_ps``."""
+        ...
+
     def child(self, state: RewriteState, match: Match, state_ps: int) -> int:
         """Return the cost of the graph after a match in a state that costs ``state_ps``."""
         ...
@@ -48,6 +52,9 @@ class ModelJudge:
     def start(self, state: RewriteState) -> int:
         """Return the cost of the start."""
         return state.cost.time_ps
+
+    def resume(self, start_ps: int) -> None:
+        """Nothing hangs on it: changes are absolute."""
 
     def child(self, state: RewriteState, match: Match, state_ps: int) -> int:
         """Return the cost after a match."""
@@ -77,6 +84,10 @@ class LatencyJudge:
         found = measure({"start": state.graph}, dims=costs.bind_dims(state.graph), **self._how)
         self._start_ps = round(found.time_ms("start") * 1e9)
         return self._start_ps
+
+    def resume(self, start_ps: int) -> None:
+        """Measure with the yardstick of before: another day the start takes longer, and so does all else."""
+        self._start_ps = start_ps
 
     def child(self, state: RewriteState, match: Match, state_ps: int) -> int:  # noqa: ARG002
         """Return the latency after a match."""
@@ -188,6 +199,7 @@ class Ranked(Searcher):
         """Take both up."""
         self._rejected = {Match(rule, tuple(nodes), variant) for rule, nodes, variant in frontier["rejected"]}
         self._start_ps, self.best_ps = frontier["start"], frontier["best"]
+        self._judge.resume(self._start_ps)
         self._in_vain, self.model = frontier["in vain"], ChangeModel()
         for features, change in frontier["learnt"]:
             self.model.learn(features, change)
