@@ -4,8 +4,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
-from taso_gym import cost, models, optimize
+from taso_gym import cost, models, onnx_io, optimize
+from taso_gym.cli import app
 from taso_gym.cost.measurement import THREAD_CPU, Measurement
 from taso_gym.cost.onnxruntime import OnnxRuntimeCost
 from taso_gym.cost_model import Cost
@@ -71,7 +73,18 @@ def test_what_was_measured_in_vain_isn_t_measured_again(start: RewriteState, mon
 
 
 @pytest.mark.parametrize(
-    "options", [{"order": "best"}, {"path": "energy"}, {"top": 0}, {"patience": 0}, {"optimism": -1.0}]
+        "options",
+    [
+        {"order": "best"},
+        {"path": "energy"},
+        {"top": 0},
+        {"top": "2"},
+        {"patience": 0},
+        {"rounds": 1.5},
+        {"threads": 0},
+        {"optimism": -1.0},
+        {"optimism": "1"},
+    ],
 )
 def test_options_out_of_range_are_refused(start: RewriteState, options: dict) -> None:
     with pytest.raises(OptionError, match="expected"):
@@ -142,5 +155,17 @@ def test_latency_is_measured_with_the_threads_of_the_costs(tmp_path: Path, monke
     monkeypatch.setattr("taso_gym.search.ranked.measure", measure)
     for model in (OnnxRuntimeCost(threads=2, cache=tmp_path / "c"), cost.load("roofline")):
         with pytest.raises(CostError, match="enough"):
-            LatencyJudge(3, model).start(RewriteState(models.build("SqueezeNet1.1"), RuleSet([])))
-    assert [how.get("threads", 1) for how in asked] == [2, 1] and asked[0]["provider"] == "cpu"
+            run(RewriteState(models.build("SqueezeNet1.1"), RuleSet([]), model), "ranked:latency", threads=3)
+    assert [how["threads"] for how in asked] == [2, 3] and asked[0]["provider"] == "cpu"
+
+
+def test_latency_is_measured_with_the_threads_of_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("onnxruntime")
+    found: list[object] = []
+    monkeypatch.setattr(LatencyJudge, "__init__", lambda _self, *arguments: found.extend(arguments[2:]))
+    monkeypatch.setattr(LatencyJudge, "start", lambda _self, _state: 10**9)
+    monkeypatch.setattr(LatencyJudge, "child", lambda *_: 10**9)
+    onnx_io.save(models.build("SqueezeNet1.1"), tmp_path / "m.onnx")
+    arguments = ["-o", f"{tmp_path}/out.onnx", "--search", "ranked:latency", "--steps", "1", "--no-measure"]
+    assert CliRunner().invoke(app, ["optimize", f"{tmp_path}/m.onnx", *arguments, "--threads", "2"]).exit_code == 0
+    assert found == [2]

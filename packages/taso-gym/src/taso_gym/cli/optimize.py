@@ -115,6 +115,7 @@ def optimize(
     wanted = Wanted(threads, not no_measure, force, session_settings, provider_of(cost, judge))
     _expect_provider(wanted)
     options: dict[str, Any] = {} if alpha is None else {"alpha": alpha}
+    options |= {"threads": threads} if search.startswith("ranked") else {}
     with bar:
         result = search_for(
             graph,

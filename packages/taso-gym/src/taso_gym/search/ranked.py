@@ -10,6 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from taso_gym import cost as costs
+from taso_gym.arguments import check_finite, check_positive
 from taso_gym.cost.measure import measure
 from taso_gym.cost.onnxruntime import OnnxRuntimeCost
 from taso_gym.cost_model import CostModel
@@ -67,12 +68,13 @@ class LatencyJudge:
     Args:
         rounds: of about 15 ms.
         model: where it measures too, graphs run as it says: on its provider, with its threads.
+        threads: with which they run else.
     """
 
     noise = 0.005
 
-    def __init__(self, rounds: int, model: CostModel | None = None) -> None:
-        self._how: dict[str, Any] = {"sessions": 1, "rounds": rounds}
+    def __init__(self, rounds: int, model: CostModel | None = None, threads: int = 1) -> None:
+        self._how: dict[str, Any] = {"sessions": 1, "rounds": rounds, "threads": threads}
         if isinstance(model, OnnxRuntimeCost):
             self._how |= {"threads": model.runtime.threads, "provider": model.runtime.provider}
         self._start: Graph | None = None
@@ -114,6 +116,7 @@ class Ranked(Searcher):
         order: str = "learned",
         optimism: float = 0.0,
         rounds: int = 12,
+        threads: int = 1,
     ) -> None:
         """Begin at a state.
 
@@ -126,6 +129,7 @@ class Ranked(Searcher):
             order: "learned"; "roofline" and "random" measure in those orders, to compare with.
             optimism: standard deviations by which a candidate may be better than expected: so the unknown is tried.
             rounds: of about 15 ms in a measurement of latency.
+            threads: to measure latency with, where the cost model doesn't measure and so doesn't say.
 
         Raises:
             OptionError: an unknown order or measure, or a number below 1.
@@ -134,11 +138,13 @@ class Ranked(Searcher):
         if order not in ORDERS or path not in ("cost", "latency"):
             choices = f"an order of {', '.join(ORDERS)} and a measure of cost, latency"
             raise OptionError(f"expected {choices}, found {order!r} and {path!r}")
-        if min(top, patience, rounds) < 1 or optimism < 0:
-            raise OptionError(f"expected top, patience and rounds of 1 or more, found {top}, {patience} and {rounds}")
+        check_positive(top=top, patience=patience, rounds=rounds, threads=threads)
+        check_finite(optimism=optimism)
+        if optimism < 0:
+            raise OptionError(f"expected an optimism of 0 or more, found {optimism}")
         self.top, self.patience, self.order, self.optimism = top, patience, order, optimism
         self.model = ChangeModel()
-        self._judge: Judge = ModelJudge() if path == "cost" else LatencyJudge(rounds, start.cost_model)
+        self._judge: Judge = ModelJudge() if path == "cost" else LatencyJudge(rounds, start.cost_model, threads)
         self._start_ps = self.best_ps = self._judge.start(start)
         self._roofline = costs.load("roofline", dims=costs.bind_dims(start.graph))
         self._whole_ps = self._roofline.graph(start.graph).time_ps
