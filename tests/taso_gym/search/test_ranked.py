@@ -73,7 +73,7 @@ def test_what_was_measured_in_vain_isn_t_measured_again(start: RewriteState, mon
 
 
 @pytest.mark.parametrize(
-        "options",
+    "options",
     [
         {"order": "best"},
         {"path": "energy"},

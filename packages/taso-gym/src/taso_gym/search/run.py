@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import json
 import math
 import signal
 import threading
@@ -19,10 +18,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from taso_gym.atomic import check_target, write_text
 from taso_gym.cost.objective import Objective
 from taso_gym.errors import CostError, MissingPackageError, OptionError
 from taso_gym.rules.state import Match, RewriteState
+from taso_gym.search.checkpoint import Checkpoint
 from taso_gym.search.searcher import Searcher
 
 SEARCHES = {
@@ -34,8 +33,6 @@ SEARCHES = {
     "policy": "taso_agents.policies.policy_search:PolicySearch",
 }
 """Name -> class; ``name:PATH`` hands the class a ``path`` (``policy:CHECKPOINT``)."""
-
-CHECKPOINT_SECONDS = 30.0
 
 
 class Budget(NamedTuple):
@@ -117,7 +114,7 @@ def run(
     if objective and not objective.is_time:
         options["objective"] = objective
     searcher = _make(start, search, seed, options)
-    keeper = _Checkpoint(checkpoint, start, search, seed, options)
+    keeper = Checkpoint(checkpoint, start, search, seed, options)
     spent_before = keeper.load(searcher)
     began = time.monotonic() - spent_before
     gained, best = time.monotonic(), searcher.best_value
@@ -205,52 +202,3 @@ def _make(start: RewriteState, search: str, seed: int, options: dict[str, Any]) 
         choices, given = ", ".join([*signature.parameters][2:]), ", ".join(arguments) or "none"
         raise OptionError(f"expected options of search {search!r} ({choices}), found {given}: {error}") from error
     return kind(start, rng, **arguments)
-
-
-class _Checkpoint:
-    """The file of a search in progress; says nothing when there is none."""
-
-    def __init__(
-        self, path: str | Path | None, start: RewriteState, search: str, seed: int, options: dict[str, Any]
-    ) -> None:
-        self.path = check_target(path) if path else None
-        self.next = time.monotonic() + CHECKPOINT_SECONDS
-        model = start.cost_model
-        self.identity = {
-            "search": search,
-            "seed": seed,
-            "options": {k: str(v) for k, v in sorted(options.items())},
-            "graph": start.graph.canonical_digest() if path else "",
-            "rules": start.rules.digest,
-            "costs": start.cost.time_ps if model is None or model.deterministic else model.key,  # measured anew perhaps
-        }
-
-    def load(self, searcher: Searcher) -> float:
-        """Put a searcher where the file left it; return the seconds spent before."""
-        if self.path is None or not self.path.exists():
-            return 0.0
-        try:
-            data = json.loads(self.path.read_text())
-            found, spent, left = dict(data["identity"]), float(data["seconds"]), data["searcher"]
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise OptionError(f"expected a search checkpoint, found damaged data in {self.path}: {error}") from error
-        for key, expected in self.identity.items():
-            if found.get(key) != expected:
-                raise OptionError(f"{self.path}: expected {key} {expected!r}, the checkpoint has {found.get(key)!r}")
-        searcher.restore(left)
-        return spent
-
-    def save_if_due(self, searcher: Searcher, seconds: float) -> None:
-        """Write the file if half a minute has passed."""
-        if time.monotonic() >= self.next:
-            self.save(searcher, seconds)
-            self.next = time.monotonic() + CHECKPOINT_SECONDS
-
-    def save(self, searcher: Searcher, seconds: float) -> None:
-        """Write the file, whole or not at all: what was found isn't lost for a disk that is full by now."""
-        if self.path:
-            data = {"identity": self.identity, "seconds": seconds, "searcher": searcher.checkpoint()}
-            try:
-                write_text(self.path, json.dumps(data))
-            except OptionError as error:
-                warnings.warn(f"the search goes on, but can't be taken up from here: {error}", stacklevel=3)
