@@ -173,6 +173,48 @@ def test_damaged_checkpoint_is_refused(start, tmp_path, damage):
         run(start, "greedy", checkpoint=file)
 
 
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("explored", "7"),
+        ("explored", None),
+        ("exhausted", 0),
+        ("start", "1"),
+        ("start", float("nan")),
+        ("best", 1),
+        ("best", [-1, 5]),
+        ("best", [9, 5]),
+        ("best", [1, None]),
+        ("best", [True, 5]),
+        ("tree", 3),
+        ("tree", [[-1, 0, [1], 0, 5]]),
+        ("tree", [[1, 0, [1], 0, 5]]),
+        ("tree", [[0, 10**6, [1], 0, 5]]),
+        ("tree", [[0, 0, ["1"], 0, 5]]),
+        ("tree", [[0, 0, 1, 0, 5]]),
+        ("tree", [[0, 0, [1], 0, "5"]]),
+        ("rng", 5),
+    ],
+)
+def test_checkpoint_with_what_no_search_writes_is_refused(start, tmp_path, key, value):
+    file = tmp_path / "search.json"
+    run(start, "greedy", Budget(steps=1), checkpoint=file)
+    data = json.loads(file.read_text())
+    data["searcher"][key] = value
+    file.write_text(json.dumps(data))
+    with pytest.raises(OptionError, match=r"search\.json: expected a checkpoint of Greedy, found damaged data"):
+        run(start, "greedy", Budget(steps=2), checkpoint=file)
+
+
+@pytest.mark.parametrize("seconds", [float("nan"), float("inf"), -1, "soon"])
+def test_checkpoint_of_no_time_is_refused(start, tmp_path, seconds):
+    file = tmp_path / "search.json"
+    run(start, "greedy", Budget(steps=1), checkpoint=file)
+    file.write_text(json.dumps({**json.loads(file.read_text()), "seconds": seconds}))
+    with pytest.raises(OptionError, match=r"expected a search checkpoint, found damaged data in .*search\.json"):
+        run(start, "greedy", Budget(steps=2), checkpoint=file)
+
+
 def test_checkpoint_of_another_search_is_refused(start, tmp_path):
     file = tmp_path / "search.json"
     run(start, "greedy", Budget(steps=10), checkpoint=file)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import time
 import warnings
 from pathlib import Path
@@ -36,18 +37,27 @@ class Checkpoint:
         }
 
     def load(self, searcher: Searcher) -> float:
-        """Put a searcher where the file left it; return the seconds spent before."""
+        """Put a searcher where the file left it; return the seconds spent before.
+
+        Raises:
+            OptionError: the file is damaged, or of another search.
+        """
         if self.path is None or not self.path.exists():
             return 0.0
         try:
             data = json.loads(self.path.read_text())
             found, spent, left = dict(data["identity"]), float(data["seconds"]), data["searcher"]
+            if not 0 <= spent < math.inf:
+                raise ValueError(f"{spent} seconds")
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise OptionError(f"expected a search checkpoint, found damaged data in {self.path}: {error}") from error
         for key, expected in self.identity.items():
             if found.get(key) != expected:
                 raise OptionError(f"{self.path}: expected {key} {expected!r}, the checkpoint has {found.get(key)!r}")
-        searcher.restore(left)
+        try:
+            searcher.restore(left)
+        except OptionError as error:
+            raise OptionError(f"{self.path}: {error}") from error
         return spent
 
     def save_if_due(self, searcher: Searcher, seconds: float) -> None:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -192,6 +193,7 @@ class Searcher(ABC):
             OptionError: the data isn't a checkpoint of this kind of search.
         """
         try:
+            _check_tree(data, len(self._start.rules))
             self._tree[1:] = [(p, Match(r, tuple(nodes), v)) for p, r, nodes, v, _ in data["tree"]]
             self.values[:] = [data["start"], *(int(value) for *_, value in data["tree"])]
             self.explored, self.exhausted = data["explored"], data["exhausted"]
@@ -202,3 +204,29 @@ class Searcher(ABC):
             raise OptionError(
                 f"expected a checkpoint of {type(self).__name__}, found damaged data or another version's: {error}"
             ) from error
+
+
+def _check_tree(data: Mapping[str, Any], rules: int) -> None:
+    """Raise ValueError for numbers of a checkpoint that no search writes; a parent after its child would never end."""
+    tree, (best, best_value) = data["tree"], data["best"]
+    for index, (parent, rule, nodes, variant, value) in enumerate(tree, 1):
+        _expect_counts(f"rewrite {index}", parent, rule, variant, *nodes)
+        if parent >= index or rule >= rules:
+            raise ValueError(f"rewrite {index} of rule {rule} after rewrite {parent}")
+        _expect_numbers(value)
+    _expect_numbers(data["start"], best_value)
+    _expect_counts("explored and best", data["explored"], best)
+    if best > len(tree) or not isinstance(data["exhausted"], bool):
+        raise ValueError(f"rewrite {best} of {len(tree)} as the best, exhausted: {data['exhausted']!r}")
+
+
+def _expect_counts(where: str, *numbers: object) -> None:
+    for number in numbers:
+        if isinstance(number, bool) or not isinstance(number, int) or number < 0:
+            raise ValueError(f"{number!r} in {where}")
+
+
+def _expect_numbers(*values: object) -> None:
+    for value in values:
+        if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
+            raise ValueError(f"{value!r} as a value")
