@@ -4,8 +4,11 @@ import json
 import os
 import shutil
 import signal
+import sys
 from itertools import pairwise
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from taso_gym import cost, models
@@ -114,6 +117,15 @@ def test_interruption_keeps_the_best_so_far(start):
     assert found.state.cost.time_ps < start.cost.time_ps
 
 
+def test_an_interruption_that_c_code_handles_stays_its_own(start, monkeypatch):
+    def refuse(*_):
+        raise TypeError("signal handler must be a Python function")
+
+    theirs = SimpleNamespace(SIGINT=signal.SIGINT, getsignal=lambda _: None, signal=refuse)
+    monkeypatch.setattr(sys.modules[run.__module__], "signal", theirs)
+    assert run(start, "greedy", Budget(steps=200)).path
+
+
 def test_unknown_search_is_refused(start):
     with pytest.raises(OptionError, match="expected a search of greedy, taso"):
         run(start, "gredy")
@@ -145,6 +157,22 @@ def test_option_outside_its_range_is_refused(start, name, options, message):
 def test_checkpoint_without_a_folder_is_refused_before_the_search(start, tmp_path):
     with pytest.raises(OptionError, match="expected a folder to write search"):
         run(start, "greedy", checkpoint=tmp_path / "none" / "search.json", on_progress=lambda _: pytest.fail("began"))
+
+
+class NumPyCosts(RooflineCost):
+    """Costs that are NumPy's integers."""
+
+    def time(self, sig, context, load):
+        return np.int64(super().time(sig, context, load)[0]), 1
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_numbers_of_numpy_are_numbers(start, name, tmp_path):
+    budget, file = Budget(steps=np.int64(100)), tmp_path / "search.json"
+    begin = RewriteState(start.graph, start.rules, NumPyCosts())
+    whole = run(begin, name, budget, seed=np.int64(3))
+    assert run(begin, name, Budget(steps=40), seed=np.int64(3), checkpoint=file).explored
+    assert run(begin, name, budget, seed=3, checkpoint=file).path == whole.path
 
 
 def test_checkpoint_that_cant_be_written_any_more_ends_nothing(start, tmp_path):

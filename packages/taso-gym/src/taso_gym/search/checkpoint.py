@@ -71,6 +71,11 @@ class Checkpoint:
         if self.path:
             data = {"identity": self.identity, "seconds": seconds, "searcher": searcher.checkpoint()}
             try:
-                write_text(self.path, json.dumps(data))
+                write_text(self.path, json.dumps(data, default=_plain))
             except OptionError as error:
                 warnings.warn(f"the search goes on, but can't be taken up from here: {error}", stacklevel=3)
+
+
+def _plain(number: Any) -> object:
+    """Return a number of NumPy's, as a cost model of one's own may give, as one of Python's."""
+    return number.item()

@@ -111,6 +111,7 @@ def run(
         raise OptionError(f"expected a budget of 0 or more seconds and steps, found {budget}")
     if not isinstance(seed, Integral) or seed < 0:
         raise OptionError(f"expected a seed of 0 or more, found {seed!r}")
+    seed = int(seed)
     if objective and not objective.is_time:
         options["objective"] = objective
     searcher = _make(start, search, seed, options)
@@ -166,10 +167,10 @@ def _loses_costs(searcher: Searcher, act: Callable[[], object]) -> bool:
 @contextmanager
 def _interruptible() -> Generator[Callable[[], bool]]:
     """Turn Ctrl-C into a question asked between steps, so that no step is cut in two; a second one is raised."""
-    if threading.current_thread() is not threading.main_thread():
+    previous = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or previous is None:  # C code's, for good
         yield lambda: False
         return
-    previous = signal.getsignal(signal.SIGINT)
     seen: list[int] = []
 
     def note(number: int, _frame: object) -> None:
