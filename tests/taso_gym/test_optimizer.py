@@ -73,6 +73,8 @@ def test_unknown_dim_is_refused(open_batch):
         ({"search": 5}, "expected a name as search, found 5"),
         ({"budget": "x"}, "expected seconds or a Budget as budget, found 'x'"),
         ({"budget": None}, "expected seconds or a Budget as budget, found None"),
+        ({"budget": (1, 2)}, r"expected a Budget, found \(1, 2\)"),
+        ({"budget": Budget("5")}, "expected a budget of 0 or more .*seconds='5'"),
         ({"seed": "x"}, "expected a seed of 0 or more, found 'x'"),
         ({"objective": 5}, "expected a sum of quantities or an Objective as objective, found 5"),
         ({"checkpoint": 5}, "expected a path as checkpoint, found 5"),

@@ -211,6 +211,13 @@ def test_an_unknown_level_names_the_choices() -> None:
         SessionSettings(level="most")
 
 
+@pytest.mark.parametrize("disabled", ["NchwcTransformer", (5,)])
+def test_optimizers_that_arent_a_tuple_of_names_are_refused(disabled: Any) -> None:
+    """A name by itself would be taken apart into its letters."""
+    with pytest.raises(OptionError, match="expected a tuple of names of optimizers, found"):
+        SessionSettings(disabled=disabled)
+
+
 def test_another_runtime_is_a_script_that_answers(tmp_path: Path) -> None:
     script = tmp_path / "runtime.py"
     script.write_text(

@@ -1,5 +1,7 @@
 """What a search lowers besides time."""
 
+from typing import Any
+
 import pytest
 from cost_graphs import mlp
 
@@ -26,6 +28,12 @@ def test_what_is_written_is_read_again(text: str) -> None:
 def test_nonsense_is_refused(text: str) -> None:
     with pytest.raises(OptionError, match=r"expected an objective such as time or time\+0.2\*memory, of time"):
         Objective.parse(text)
+
+
+@pytest.mark.parametrize("weights", [(), "time", (("speed", 1.0),), (("time", "1"),), (("time", float("nan")),)])
+def test_weights_of_what_there_is_none_of_are_refused(weights: Any) -> None:
+    with pytest.raises(OptionError, match=r"expected pairs of time, .* and a weight, found"):
+        Objective(weights)
 
 
 def test_a_weighted_sum_is_relative_to_the_start() -> None:

@@ -29,6 +29,7 @@ from taso_gym.search.bouts import Bout
 from taso_gym.search.equal import equal_part
 from taso_gym.search.finalist import Finalist
 from taso_gym.search.finalists import FIRST, IDLE, Contest
+from taso_gym.search.run import check_budget
 
 
 class AppliedRule(NamedTuple):
@@ -150,6 +151,8 @@ def optimize(
     """
     check_kinds(model=model, search=search, rules=rules, cost=cost, budget=budget)
     check_kinds(dims=dims, objective=objective, checkpoint=checkpoint)
+    spend = budget if isinstance(budget, tuple) else Budget(budget)
+    check_budget(spend)
     graph = model if isinstance(model, Graph) else onnx_io.load(model)
     if dims:
         graph = onnx_io.with_dims(graph, {**graph.info.dims, **dims})
@@ -157,7 +160,6 @@ def optimize(
     judge = costs.load(cost, dims=costs.bind_dims(graph), start=graph)
     began = time.monotonic()
     start = RewriteState(graph, rules, judge)
-    spend = budget if isinstance(budget, Budget) else Budget(budget)
     goal = objective if isinstance(objective, Objective) else Objective.parse(objective)
     kept = {"on_progress": on_progress, "checkpoint": checkpoint, "objective": goal}
     contested = finalists and goal.is_time and isinstance(judge, OnnxRuntimeCost) and spend.seconds < math.inf

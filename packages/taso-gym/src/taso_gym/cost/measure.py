@@ -55,6 +55,12 @@ class SessionSettings:
     def __post_init__(self) -> None:
         if self.level not in LEVELS:
             raise OptionError(f"expected an optimisation level among {', '.join(LEVELS)}, found {self.level!r}")
+        if isinstance(self.disabled, str) or not all(map(_is_name, self.disabled)):
+            raise OptionError(f"expected a tuple of names of optimizers, found {self.disabled!r}")
+
+
+def _is_name(name: object) -> bool:
+    return isinstance(name, str)
 
 
 class Runner(NamedTuple):

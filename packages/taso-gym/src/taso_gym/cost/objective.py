@@ -6,6 +6,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from math import isfinite
+from numbers import Real
 
 from taso_gym.cost.memory import constant_bytes
 from taso_gym.cost_model import Cost, CostModel
@@ -39,6 +41,10 @@ class Objective:
 
     weights: tuple[tuple[str, float], ...] = (("time", 1.0),)
     max_memory: int | None = None
+
+    def __post_init__(self) -> None:
+        if not (self.weights and all(map(_is_term, self.weights))):
+            raise OptionError(f"expected pairs of {', '.join(QUANTITIES)} and a weight, found {self.weights!r}")
 
     @classmethod
     def parse(cls, text: str, max_memory: int | None = None) -> Objective:
@@ -100,6 +106,14 @@ class Objective:
         """Write it as `parse` reads it, with the limit."""
         terms = "+".join(name if weight == 1 else f"{weight:g}*{name}" for name, weight in self.weights)
         return terms if self.max_memory is None else f"{terms}, at most {self.max_memory} bytes of memory"
+
+
+def _is_term(term: object) -> bool:
+    match term:
+        case (str(name), Real() as weight):
+            return name in QUANTITIES and isfinite(weight)
+        case _:
+            return False
 
 
 def quantities(

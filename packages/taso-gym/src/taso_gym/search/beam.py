@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from taso_gym.arguments import check_positive
 from taso_gym.cost.objective import Objective
-from taso_gym.errors import OptionError
 from taso_gym.rules.state import Match, RewriteState
 from taso_gym.search.searcher import CHUNK, Searcher
 
@@ -27,11 +27,10 @@ class Beam(Searcher):
         """Keep ``width`` states a depth; end after ``patience`` depths without a new best.
 
         Raises:
-            OptionError: one of them is less than 1.
+            OptionError: one of them isn't a whole number from 1 on.
         """
         super().__init__(start, rng, objective)
-        if min(width, patience) < 1:
-            raise OptionError(f"expected a width and a patience of 1 or more, found {width} and {patience}")
+        check_positive(width=width, patience=patience)
         self.width, self.patience = width, patience
         self._beam = [0]
         self._seen = {start.hash}

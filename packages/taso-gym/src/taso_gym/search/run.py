@@ -12,12 +12,13 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
-from numbers import Integral
+from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from taso_gym.arguments import check_kinds
 from taso_gym.cost.objective import Objective
 from taso_gym.errors import CostError, MissingPackageError, OptionError
 from taso_gym.rules.state import Match, RewriteState
@@ -47,6 +48,14 @@ class Budget(NamedTuple):
     seconds: float = math.inf
     steps: float = math.inf
     idle: float = math.inf
+
+
+def check_budget(budget: object) -> None:
+    """Raise OptionError for what isn't a `Budget` of 0 or more; so nan isn't, with which no search would end."""
+    if not isinstance(budget, Budget):
+        raise OptionError(f"expected a Budget, found {budget!r}")
+    if not all(isinstance(limit, Real) and limit >= 0 for limit in budget):
+        raise OptionError(f"expected a budget of 0 or more seconds, steps and idle seconds, found {budget}")
 
 
 class Progress(NamedTuple):
@@ -103,14 +112,14 @@ def run(
         options: handed to the search (``alpha=1.0``, ``width=16``).
 
     Raises:
-        OptionError: no such search, options that it doesn't take, or a budget or seed below 0.
+        OptionError: no such search, options that it doesn't take, an argument of a wrong kind, or a budget or seed
+            below 0.
         CostError: a graph can't be costed. Measured costs that are lost on the way end the search with a warning.
     """
-    budget = budget or Budget(60.0)
-    if not (budget.seconds >= 0 and budget.steps >= 0):  # also false for nan, with which no search would end
-        raise OptionError(f"expected a budget of 0 or more seconds and steps, found {budget}")
-    if not isinstance(seed, Integral) or seed < 0:
-        raise OptionError(f"expected a seed of 0 or more, found {seed!r}")
+    budget = Budget(60.0) if budget is None else budget
+    check_kinds(search=search, checkpoint=checkpoint)
+    check_budget(budget)
+    _check(seed, objective)
     seed = int(seed)
     if objective and not objective.is_time:
         options["objective"] = objective
@@ -141,6 +150,13 @@ def run(
         path = searcher.path(searcher.best)
         state = searcher.state(searcher.best)
         return SearchResult(state, path, searcher.explored, seconds, searcher.exhausted, interrupted())
+
+
+def _check(seed: object, objective: object) -> None:
+    if not isinstance(seed, Integral) or seed < 0:
+        raise OptionError(f"expected a seed of 0 or more, found {seed!r}")
+    if not isinstance(objective, Objective | None):
+        raise OptionError(f"expected an Objective as objective, found {objective!r}")
 
 
 def _finish(searcher: Searcher, interrupted: Callable[[], bool]) -> None:

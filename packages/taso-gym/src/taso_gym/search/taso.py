@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -66,8 +67,8 @@ class Taso(Searcher):
             OptionError: an alpha below 1, by which even equally good graphs would be left out.
         """
         super().__init__(start, rng, objective)
-        if not alpha >= 1:
-            raise OptionError(f"expected an alpha of 1 or more, found {alpha}")
+        if not (isinstance(alpha, Real) and alpha >= 1):
+            raise OptionError(f"expected an alpha of 1 or more, found {alpha!r}")
         self.alpha = alpha
         self._descending = descend
         self._waiting: list[tuple[Match, int]] = []

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from taso_gym.arguments import check_positive
 from taso_gym.cost.objective import Objective
 from taso_gym.rules.state import RewriteState
 from taso_gym.search.searcher import Searcher
@@ -17,8 +18,13 @@ class RandomWalk(Searcher):
     def __init__(
         self, start: RewriteState, rng: np.random.Generator, horizon: int = 50, objective: Objective | None = None
     ) -> None:
-        """Begin a walk that starts again after ``horizon`` rewrites or when no match is left."""
+        """Begin a walk that starts again after ``horizon`` rewrites or when no match is left.
+
+        Raises:
+            OptionError: the horizon isn't a whole number from 1 on.
+        """
         super().__init__(start, rng, objective)
+        check_positive(horizon=horizon)
         self.horizon = horizon
         self._at = 0
         self._length = 0
