@@ -89,9 +89,10 @@ def test_taso_search_goes_through_dearer_graphs_only_within_alpha(start):
     assert wide.state.cost.time_ps <= start.cost.time_ps
 
 
-def test_greedy_search_weighs_some_at_a_time_and_takes_the_best_of_what_it_weighed(start):
+@pytest.mark.parametrize("name", ["greedy", "beam"])
+def test_a_search_weighs_some_at_a_time_and_takes_the_best_of_what_it_weighed(start, name):
     seen = []
-    found = run(start, "greedy", Budget(steps=searcher.CHUNK), on_progress=seen.append)
+    found = run(start, name, Budget(steps=searcher.CHUNK), on_progress=seen.append)
     assert len(seen) == 1 and seen[0].explored == searcher.CHUNK and seen[0].rewrites == 0
     first = [m for row in start.matches for m in row][: searcher.CHUNK]
     assert min(start.delta(m).time_ps for m in first) < 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -62,6 +63,12 @@ class Beam(Searcher):
         self._candidates = None
         self._stale = 0 if self.best_value < before else self._stale + 1
         return bool(self._beam) and self._stale < self.patience
+
+    def finish(self, interrupted: Callable[[], bool]) -> None:  # noqa: ARG002 - one rewrite
+        """Apply the best of what was weighed at this depth."""
+        cheapest = min(self._children.values(), key=lambda child: child[0], default=None)
+        if cheapest and cheapest[0] < self.best_value:
+            self.add(*cheapest[1:])
 
     def _listed(self) -> list[tuple[int, Match]]:
         """Return the matches of the beam, each with the index of its state."""
