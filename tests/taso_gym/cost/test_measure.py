@@ -98,6 +98,21 @@ def test_inputs_may_be_of_types_that_numpy_lacks(tmp_path: Path, dtype: str) -> 
     assert measure({"m": path}, sessions=1, rounds=1).time_ms("m") > 0
 
 
+@pytest.mark.parametrize(
+    ("type_", "body"),
+    [
+        ("string[n]", "y = StringConcat(x, x)"),
+        ("seq(float[n, 4])", "y = ConcatFromSequence<axis=0>(x)"),
+        ("optional(float[n, 4])", "y = OptionalGetElement(x)"),
+        ("optional(seq(float[2, 4]))", "s = OptionalGetElement(x)\n y = ConcatFromSequence<axis=0>(s)"),
+    ],
+)
+def test_inputs_that_cannot_be_bound_are_handed_over(tmp_path: Path, type_: str, body: str) -> None:
+    path, out = tmp_path / "a.onnx", "string[m]" if "string" in type_ else "float[m, 4]"
+    onnx.save(parsed(f"g ({type_} x, float[3] z) => ({out} y, float[3] w) {{ {body}\n w = Relu(z) }}"), path)
+    assert measure({"a": path, "b": path}, dims={"n": 3}, sessions=1, rounds=1).time_ms("b") > 0
+
+
 def test_a_file_that_is_no_model_is_one_line(tmp_path: Path) -> None:
     broken = tmp_path / "broken.onnx"
     broken.write_bytes(b"not a model")

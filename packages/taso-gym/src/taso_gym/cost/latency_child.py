@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from importlib import import_module
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,8 +23,15 @@ from numpy.typing import NDArray
 LEVELS = {"none": "ORT_DISABLE_ALL", "basic": "ORT_ENABLE_BASIC", "extended": "ORT_ENABLE_EXTENDED"}
 LEADING, OTHER = 1, 128
 
-
 Requests = Iterator[Mapping[str, Any]]
+
+
+class Element(NamedTuple):
+    """A tensor in a sequence or an optional input, as onnxruntime describes an input."""
+
+    name: str
+    type: str
+    shape: list[int | str | None]
 
 
 def main(serve: Callable[[Mapping[str, Any], Requests], Iterator[dict[str, Any]]]) -> None:
@@ -56,14 +64,10 @@ def rounds(run: Callable[[], Any], clock: Callable[[], int], requests: Requests)
 def serve(settings: Mapping[str, Any], requests: Requests) -> Iterator[dict[str, Any]]:
     """Load the model that ``settings`` names, then yield the times in nanoseconds of each round of runs."""
     session = open_session(settings)
-    rng = np.random.default_rng(settings["seed"])
-    binding = session.io_binding()
     device = "cuda" if settings["provider"] == "CUDAExecutionProvider" else "cpu"
-    kept = [bind_input(binding, e, draw(e, settings["dims"], rng), device) for e in session.get_inputs()]
-    for entry in session.get_outputs():
-        binding.bind_output(entry.name, device)
+    run, kept = runner(session, drawn(session, settings), device)
     clock = time.thread_time_ns if settings["threads"] == 1 and device == "cpu" else time.perf_counter_ns
-    yield from rounds(partial(session.run_with_iobinding, binding), clock, requests)
+    yield from rounds(run, clock, requests)
     kept.clear()  # the binding doesn't keep its inputs alive: until here
 
 
@@ -90,18 +94,39 @@ def open_session(settings: Mapping[str, Any]) -> Any:
     return session
 
 
-def bind_input(binding: Any, entry: Any, value: NDArray[Any], device: str) -> Any:
+def drawn(session: Any, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return values for a session's inputs by their names."""
+    rng, dims = np.random.default_rng(settings["seed"]), settings["dims"]
+    return {
+        e.name: draw(e, dims, rng) if e.type.startswith("tensor(") else draw_other(e, settings["model"], dims, rng)
+        for e in session.get_inputs()
+    }
+
+
+def runner(session: Any, feeds: Mapping[str, Any], device: str) -> tuple[Callable[[], Any], list[Any]]:
+    """Return what runs a session, and what has to be kept meanwhile: the inputs, put onto the device once.
+
+    Strings, sequences and optional inputs can't be bound: where there is one, all are handed over at each run.
+    """
+    entries = session.get_inputs()
+    if not all(e.type.startswith("tensor(") and "string" not in e.type for e in entries):
+        return partial(session.run, None, feeds), []
+    binding = session.io_binding()
+    kept = [bind_input(binding, e.name, feeds[e.name], device) for e in entries]
+    for entry in session.get_outputs():
+        binding.bind_output(entry.name, device)
+    return partial(session.run_with_iobinding, binding), kept
+
+
+def bind_input(binding: Any, name: str, value: NDArray[Any], device: str) -> Any:
     """Put an input onto the device once, so that runs don't copy it."""
     ort: Any = import_module("onnxruntime")
-    if "string" in entry.type:
-        binding.bind_cpu_input(entry.name, value)
-        return value
     if value.dtype.isbuiltin == 1:
         placed = ort.OrtValue.ortvalue_from_numpy(value, device)
     else:  # of ml_dtypes: onnxruntime makes these on the CPU only
         code = import_module("onnx.helper").np_dtype_to_tensor_dtype(value.dtype)
         placed = ort.OrtValue.ortvalue_from_numpy_with_onnx_type(value.view(f"u{value.dtype.itemsize}"), code)
-    binding.bind_ortvalue_input(entry.name, placed)
+    binding.bind_ortvalue_input(name, placed)
     return placed
 
 
@@ -122,6 +147,21 @@ def draw(entry: Any, dims: Mapping[str, int], rng: np.random.Generator) -> NDArr
         dtype = onnx.helper.tensor_dtype_to_np_dtype(onnx.TensorProto.DataType.Value(kind.upper()))
         return (rng.standard_normal(shape) if "float" in kind else rng.integers(0, 2, shape)).astype(dtype)
     raise TypeError(f"expected a tensor as input {entry.name!r}, found {entry.type}")
+
+
+def draw_other(entry: Any, model: str, dims: Mapping[str, int], rng: np.random.Generator) -> Any:
+    """Return a value for an optional input, or a sequence of two, of the sizes that the file declares."""
+    onnx: Any = import_module("onnx")
+    declared = next(i for i in onnx.load(model, load_external_data=False).graph.input if i.name == entry.name).type
+    lists = "seq(" in entry.type
+    for kind in ("optional_type", "sequence_type"):
+        if declared.HasField(kind):
+            declared = getattr(declared, kind).elem_type
+    if not declared.HasField("tensor_type"):
+        raise TypeError(f"expected a tensor, a sequence or an optional one as input {entry.name!r}, found {entry.type}")
+    shape = [d.dim_value if d.HasField("dim_value") else d.dim_param or None for d in declared.tensor_type.shape.dim]
+    element = Element(entry.name, re.sub(r".*(tensor\(\w+\)).*", r"\1", entry.type), shape)
+    return [draw(element, dims, rng) for _ in range(2)] if lists else draw(element, dims, rng)
 
 
 def sizes(name: str, shape: Sequence[int | str | None], dims: Mapping[str, int]) -> list[int]:
