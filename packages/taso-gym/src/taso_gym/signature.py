@@ -14,6 +14,7 @@ from taso_gym.tensor import TensorType, ValueType
 
 HASH_MODULUS = (1 << 61) - 1
 """Hashes of graphs and of their nodes are taken modulo this prime."""
+_FLOATING = frozenset((float, tuple))
 
 
 def stable_hash(*parts: object) -> int:
@@ -88,7 +89,7 @@ class Signature:
         """Pickle by meaning, so that loading interns it again."""
         if isinstance(self.op, OpaqueOperator):
             return opaque_signature, (self.op, self.inputs, self.outputs)
-        return _intern, (self.op.domain, self.op.name, self.attrs, self.inputs)
+        return _interned, (self.op.domain, self.op.name, self.attrs, self.inputs)
 
 
 def signature(op: Operator, attrs: Mapping[str, Any], inputs: Sequence[ValueType | None]) -> Signature:
@@ -102,7 +103,20 @@ def signature(op: Operator, attrs: Mapping[str, Any], inputs: Sequence[ValueType
     if unknown := set(attrs) - set(op.defaults):
         raise TypeInferenceError(f"{op.key} has no attribute {sorted(unknown)[0]!r}; it has {sorted(op.defaults)}")
     given: dict[str, Any] = {k: tuple(cast(list[Any], v)) if isinstance(v, list) else v for k, v in attrs.items()}
-    return _normalized(op.domain, op.name, tuple(sorted(given.items())), strip_absent(inputs))
+    attributes = tuple(sorted(given.items()))
+    return _normalized(op.domain, op.name, attributes, strip_absent(inputs), _floats(attributes))
+
+
+def _floats(attrs: tuple[tuple[str, Any], ...]) -> str:
+    """Return the floats among attributes as text: caches tell apart what isn't equal, and -0.0 equals 0.0."""
+    found: list[object] = [v for _, v in attrs if _may_be_floats(v)]
+    return repr(found) if found else ""
+
+
+def _may_be_floats(value: object) -> bool:
+    return isinstance(value, float) or (
+        isinstance(value, tuple) and not _FLOATING.isdisjoint(map(type, cast(tuple[object, ...], value)))
+    )
 
 
 def strip_absent(inputs: Sequence[ValueType | None]) -> tuple[ValueType | None, ...]:
@@ -115,7 +129,7 @@ def strip_absent(inputs: Sequence[ValueType | None]) -> tuple[ValueType | None, 
 
 @cache
 def _normalized(
-    domain: str, name: str, attrs: tuple[tuple[str, Any], ...], inputs: tuple[ValueType | None, ...]
+    domain: str, name: str, attrs: tuple[tuple[str, Any], ...], inputs: tuple[ValueType | None, ...], _floats_text: str
 ) -> Signature:
     op = OPERATORS[domain, name]
     if len(inputs) < op.min_inputs or (op.max_inputs is not None and len(inputs) > op.max_inputs):
@@ -127,12 +141,18 @@ def _normalized(
         if not isinstance(t, TensorType) or t.shape is None:
             raise TypeInferenceError(f"{op.key} needs a tensor of known rank as input {i}, found {t}")
     full = op.normalize({**op.defaults, **dict(attrs)}, inputs)  # pyright: ignore[reportArgumentType]
-    return _intern(domain, name, tuple(sorted(full.items())), inputs)
+    return _interned(domain, name, tuple(sorted(full.items())), inputs)
+
+
+def _interned(
+    domain: str, name: str, attrs: tuple[tuple[str, Any], ...], inputs: tuple[ValueType | None, ...]
+) -> Signature:
+    return _intern(domain, name, attrs, inputs, _floats(attrs))
 
 
 @cache
 def _intern(
-    domain: str, name: str, attrs: tuple[tuple[str, Any], ...], inputs: tuple[ValueType | None, ...]
+    domain: str, name: str, attrs: tuple[tuple[str, Any], ...], inputs: tuple[ValueType | None, ...], _floats_text: str
 ) -> Signature:
     op = OPERATORS[domain, name]
     const = bool(inputs) and all(t is None or t.const for t in inputs)
