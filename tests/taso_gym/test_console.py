@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
+import threading
 
 import pytest
 
-from taso_gym.console import dimensions, seconds
+from taso_gym.console import dimensions, run_app, seconds
 from taso_gym.errors import OptionError
 
 LINES = "from taso_gym.console import run_app, say; run_app(lambda: [say('x' * 1000) for _ in range(1000)])"
@@ -47,3 +50,36 @@ def test_warning_is_one_line():
     program = "import warnings; from taso_gym.console import run_app; run_app(lambda: warnings.warn('[cold] coffee'))"
     found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert found.stderr == "warning: [cold] coffee\n"
+
+
+def test_sigterm_ends_in_order(tmp_path):
+    """As timeout(1) sends it, to the process and to its group; what would be written is removed."""
+    program = (
+        "import time; from taso_gym.atomic import replacing; from taso_gym.console import run_app\n"
+        "def work():\n"
+        f"    with replacing({str(tmp_path / 'out')!r}):\n"
+        "        print('ready', flush=True); time.sleep(60)\n"
+        "run_app(work)"
+    )
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, process_group=0) as process:
+        assert process.stdout and process.stdout.readline() == b"ready\n"
+        assert len(list(tmp_path.iterdir())) == 1
+        process.terminate()
+        os.killpg(process.pid, signal.SIGTERM)
+    assert process.returncode == 143
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_app_leaves_signals_as_they_were_and_runs_in_any_thread():
+    before, codes = signal.getsignal(signal.SIGTERM), []
+
+    def ended():
+        with pytest.raises(SystemExit) as caught:
+            run_app(lambda: None)
+        codes.append(caught.value.code)
+
+    ended()
+    thread = threading.Thread(target=ended)
+    thread.start()
+    thread.join()
+    assert codes == [0, 0] and signal.getsignal(signal.SIGTERM) is before

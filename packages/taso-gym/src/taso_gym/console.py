@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+import signal
 import sys
+import threading
 import warnings
-from collections.abc import Callable
-from typing import NoReturn
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from typing import Any, NoReturn
 
 from rich.console import Console
 
@@ -20,12 +23,12 @@ _BYTES = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "ki": 1 << 10, "mi": 1 << 2
 
 
 def run_app(app: Callable[[], object]) -> NoReturn:
-    """Run a command line: what is wrong with the input is one message and exit code 2, Ctrl-C is 130.
+    """Run a command line: what is wrong with the input is one message and exit code 2, Ctrl-C is 130, SIGTERM 143.
 
     A warning is one line, too, and doesn't say where in the package it comes from.
     """
     try:
-        with warnings.catch_warnings():
+        with _ended_in_order(), warnings.catch_warnings():
             warnings.showwarning = _show_warning
             app()
     except TasoError as error:
@@ -35,6 +38,24 @@ def run_app(app: Callable[[], object]) -> NoReturn:
         errors.print("interrupted")
         sys.exit(130)
     sys.exit(0)
+
+
+@contextmanager
+def _ended_in_order() -> Generator[None]:
+    """Let SIGTERM raise SystemExit, so that temporary files are removed; further ones are ignored meanwhile."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def end(*_: Any) -> NoReturn:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # timeout(1) sends two
+        sys.exit(128 + signal.SIGTERM)
+
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
