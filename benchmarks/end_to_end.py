@@ -29,6 +29,7 @@ from pathlib import Path
 from typing import Any
 
 from support.by_hand import RECIPES
+from support.machine import commit
 from support.networks import Network, file_of, networks
 from support.other_tools import TOOLS
 from support.results import DEFAULT, OURS, result_path, row_path
@@ -73,7 +74,7 @@ def optimised(network: Network, batch: int, settings: argparse.Namespace) -> tup
             raise CostError(f"{network.name}: taso-gym optimize ended with {done.returncode}: {done.stderr[-300:]}")
         said = {"seconds": round(time.monotonic() - began), **summary_of(done.stdout + done.stderr)}
         asked = {k: getattr(settings, k) for k in ("search", "budget", "numerics", "options")}
-        asked["rule_set"] = settings.rules
+        asked |= {"rule_set": settings.rules, "commit": commit()}
         write_text(log, json.dumps({**said, **asked}, indent=1))
     return target, json.loads(log.read_text())
 
