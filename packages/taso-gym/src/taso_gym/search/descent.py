@@ -1,0 +1,189 @@
+"""Going down as far as costs say: what lowers the cost is applied best first, where it still does.
+
+All matches of the best state are weighed before, and all anew when none is left that lowers the cost.
+
+Where costs are measured, a second look follows: a rewrite that costs a little by itself is applied and what it makes
+possible around it, best first, and all of it is kept where the sum pays. So Winograd's form of a convolution is found
+whose product is only then written in the way that is fast, at thirty-three places at once. What doesn't pay at one
+place isn't looked at where the same rule changes the cost by the same. Then it goes down again. And a rewrite that
+gains much may prevent another that gains less and would leave it possible: Winograd's form of one of two convolutions
+that can be merged. Of two that share operators both orders are tried, each with what it makes possible.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from taso_gym.cost.objective import Objective
+from taso_gym.rules.state import Match, RewriteState
+from taso_gym.search.searcher import CHUNK, Searcher
+
+LOOKED_AT, DEARER = 0.002, 0.5
+"""A second look is taken at a rewrite of operators that take at least the first part of all time, and that makes them
+dearer by the second part of theirs at most."""
+REAL_PS = 1_000_000
+"""A gain below a microsecond is taken after it, such as a fusion that onnxruntime would have done: it is in the way."""
+STEPS = 8
+"""Rewrites that follow one that is looked at, at most."""
+RIVALS, RIVAL = 2, 0.1
+"""So many rewrites that share operators with one that is to be applied may come before it, which gain at least this
+part of what it gains."""
+
+
+class Descent(Searcher):
+    """What waits to be applied, and what was weighed, of the best state; `_bottom` says how a search goes on."""
+
+    def __init__(
+        self, start: RewriteState, rng: np.random.Generator, alpha: float, objective: Objective | None = None
+    ) -> None:
+        """Begin with the start; a rewrite is looked at that makes it less than ``alpha`` times as dear."""
+        super().__init__(start, rng, objective)
+        self.alpha = alpha
+        self._waiting: list[tuple[Match, int]] = []
+        self._weighed: list[tuple[Match, int]] = []
+        self._doubtful: list[tuple[Match, int]] = []
+        self._lowest = 0
+        self._vain: set[tuple[int, int]] = set()
+        self._rival_first: dict[tuple[int, int, int, int], bool] = {}
+        self._looks = not self.costs_are_fixed and self._objective.is_time
+        self._seen = {start.hash}
+
+    @abstractmethod
+    def _bottom(self) -> bool:
+        """Go on where nothing lowers the value any more; return whether it goes down yet."""
+
+    def _descend(self) -> bool:
+        """Apply the best match that waits and still lowers the cost, or weigh some more.
+
+        Before what gains next to nothing it looks at what may pay together with others.
+        """
+        if self._doubtful:
+            self._look(*self._doubtful.pop())
+            return bool(self._doubtful or self._waiting) or self.best != self._lowest or self._bottom()
+        state = self.state(self.best)
+        if self._apply_waiting(state):
+            return True
+        matches = [match for row in state.matches for match in row]
+        if some := matches[len(self._weighed) : len(self._weighed) + CHUNK]:
+            self._weighed += [(match, self.change(state, match)) for match in some]
+            self.explored += len(some)
+            return True
+        self._sort_weighed()
+        return bool(self._doubtful or self._waiting) or self._bottom()
+
+    def _apply_waiting(self, state: RewriteState) -> bool:
+        """Apply to the best state the first waiting match that still lowers the value; False if there is none."""
+        while self._waiting:
+            match, _ = self._waiting.pop()
+            if match in state.matches[match.rule] and (change := self.change(state, match)) < 0:
+                self.explored += 1
+                self._take(state, match, change)
+                return True
+        return False
+
+    def _take(self, state: RewriteState, match: Match, change: int) -> None:
+        """Apply a match to the best state, or one before it that it would prevent if both together gain more."""
+        parent, first = self.best, match
+        for rival, gain in self._rivals(state, match, change):
+            key = (match.rule, change, rival.rule, gain)
+            if key not in self._rival_first:
+                alone, after = (self._follow(parent, begun, match) for begun in (match, rival))
+                self._rival_first[key] = after < alone
+                return
+            if self._rival_first[key]:
+                first = rival
+                break
+        index, child = self.add(parent, first)
+        self._seen.add(child.hash)
+        assert index == self.best
+
+    def _rivals(self, state: RewriteState, match: Match, change: int) -> list[tuple[Match, int]]:
+        """Return what waits, would be prevented by a match and gains less, but much: the most first, like ones once."""
+        found: dict[tuple[int, int], Match] = {}
+        nodes, least = set(match.nodes), min(RIVAL * change, -REAL_PS)
+        for other, known in reversed(self._waiting if self._looks else []):
+            if known > least or len(found) == RIVALS:
+                break
+            replaced = set(other.nodes)
+            if nodes & replaced and replaced - nodes and other in state.matches[other.rule]:
+                found.setdefault((other.rule, self.change(state, other)), other)
+        return [(other, gain) for (_, gain), other in found.items() if gain < 0]
+
+    def _sort_weighed(self) -> None:
+        lower = sorted(((m, change) for m, change in self._weighed if change < 0), key=lambda found: -found[1])
+        if self._looks and lower and lower[-1][1] <= -REAL_PS:
+            lower = [(match, change) for match, change in lower if change <= -REAL_PS]
+        elif self._looks:
+            self._doubtful, self._lowest = self._worth_a_look(), self.best
+        self._waiting, self._weighed = lower, []
+
+    def _worth_a_look(self) -> list[tuple[Match, int]]:
+        """Return the matches of the best state that may pay together with others, those of most time last."""
+        state, most = self.state(self.best), (self.alpha - 1) * self.best_value
+        found: list[tuple[int, Match, int]] = []
+        for match, change in self._weighed:
+            if 0 <= change <= most and (match.rule, change) not in self._vain:
+                time_ps = self.matched_ps(state, match)
+                if time_ps >= LOOKED_AT * self.best_value and change <= DEARER * time_ps:
+                    found.append((time_ps, match, change))
+        return [(match, change) for _, match, change in sorted(found)]
+
+    def _look(self, match: Match, change: int) -> None:
+        """Apply a match to the best state, and what then lowers the value around it, best first."""
+        least = self.best_value
+        if (match.rule, change) in self._vain or match not in self.state(self.best).matches[match.rule]:
+            return
+        self._follow(self.best, match)
+        if self.best_value >= least:
+            self._vain.add((match.rule, change))
+
+    def _follow(self, parent: int, first: Match, also: Match | None = None) -> int:
+        """Apply a match, and what then lowers the value around it, best first; return the value.
+
+        Args:
+            parent: index of the state that it is applied to.
+            first: it.
+            also: what may follow as well, if it is possible yet.
+        """
+        state, index, following = self.state(parent), parent, first
+        for _ in range(STEPS):
+            index, child = self.add(index, following)
+            new = [m for rule in child.renewed for m in set(child.matches[rule]).difference(state.matches[rule])]
+            if also and also in child.matches[also.rule]:
+                new.append(also)
+            self.explored += 1 + len(new)
+            gain, following = min(((self.change(child, m), m) for m in new), default=(0, first))
+            if gain >= 0:
+                break
+        return self.values[index]
+
+    def finish(self, interrupted: Callable[[], bool]) -> None:
+        """Apply what was weighed on the way down and lowers the value."""
+        if self._weighed:
+            self._sort_weighed()
+        while not interrupted() and self._apply_waiting(self.state(self.best)):
+            pass
+
+    def frontier(self) -> Any:
+        """What waits and what was weighed, and what was learnt by looking."""
+        waiting, weighed, doubtful = (
+            [[m.rule, list(m.nodes), m.variant, change] for m, change in found]
+            for found in (self._waiting, self._weighed, self._doubtful)
+        )
+        down = {"waiting": waiting, "weighed": weighed, "doubtful": doubtful, "lowest": self._lowest}
+        down |= {"vain": sorted(map(list, self._vain)), "seen": sorted(self._seen)}
+        return down | {"rivals": [[*key, first] for key, first in self._rival_first.items()]}
+
+    def resume(self, frontier: Any) -> None:
+        """Take them up."""
+        self._waiting, self._weighed, self._doubtful = (
+            [(Match(r, tuple(nodes), v), change) for r, nodes, v, change in frontier[name]]
+            for name in ("waiting", "weighed", "doubtful")
+        )
+        self._rival_first = {(a, b, c, d): first for a, b, c, d, first in frontier["rivals"]}
+        self._vain, self._lowest = {(rule, change) for rule, change in frontier["vain"]}, frontier["lowest"]
+        self._seen = set(frontier["seen"])
