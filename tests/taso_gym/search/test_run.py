@@ -99,12 +99,52 @@ def test_a_search_weighs_some_at_a_time_and_takes_the_best_of_what_it_weighed(st
     assert [start.delta(m).time_ps for m in found.path] == [min(start.delta(m).time_ps for m in first)]
 
 
-@pytest.mark.parametrize("name", [name for name in OWN if name != "taso"])  # which expands whole graphs in the end
-def test_a_step_weighs_little(start, name):
-    """A budget and Ctrl-C act between steps, and with measured costs each rewrite may take a second."""
+@pytest.mark.parametrize(
+    ("name", "options"), [*((name, {}) for name in OWN), ("taso", {"descend": False})], ids=lambda value: str(value)
+)
+def test_a_step_weighs_little(start, name, options):
+    """A budget acts between steps, and with measured costs each rewrite may take a second."""
     seen = [0]
-    run(start, name, Budget(steps=2000), on_progress=lambda progress: seen.append(progress.explored))
-    assert max(after - before for before, after in pairwise(seen)) <= searcher.CHUNK
+    run(start, name, Budget(steps=2000), on_progress=lambda progress: seen.append(progress.explored), **options)
+    assert len(seen) > 20 and max(after - before for before, after in pairwise(seen)) <= searcher.CHUNK
+
+
+class Pressing(RooflineCost):
+    """Costs that are worked out once when Ctrl-C is pressed."""
+
+    presses = False
+
+    def node(self, sig, context=None):
+        if self.presses:
+            self.presses = False
+            os.kill(os.getpid(), signal.SIGINT)
+        return super().node(sig, context)
+
+
+WEIGHING = [("greedy", {}), ("beam", {}), ("taso", {}), ("taso", {"descend": False})]
+
+
+@pytest.mark.parametrize(("name", "options"), WEIGHING, ids=str)
+def test_ctrl_c_ends_a_search_within_a_step_that_goes_on_as_if_it_hadnt(start, name, options, tmp_path):
+    model, file = Pressing(), tmp_path / "search.json"
+    begin = RewriteState(start.graph, start.rules, model)
+    whole = run(begin, name, Budget(steps=1000), checkpoint=file, **options)
+    file.unlink()
+    fresh = RewriteState(start.graph, start.rules, model)
+    model.presses = True
+    first = run(fresh, name, Budget(steps=1000), checkpoint=file, **options)
+    assert first.interrupted and first.explored < searcher.CHUNK
+    resumed = run(begin, name, Budget(steps=1000), checkpoint=file, **options)
+    assert (resumed.path, resumed.explored) == (whole.path, whole.explored)
+
+
+@pytest.mark.parametrize(("name", "options"), WEIGHING, ids=str)
+def test_a_step_that_measures_ends_when_it_took_long(start, name, options, monkeypatch):
+    seen = [0]
+    monkeypatch.setattr(searcher, "CHUNK_SECONDS", 0.0)
+    begin = RewriteState(start.graph, start.rules, Anew())
+    run(begin, name, Budget(steps=50), on_progress=lambda progress: seen.append(progress.explored), **options)
+    assert max(after - before for before, after in pairwise(seen)) == 1
 
 
 def test_interruption_keeps_the_best_so_far(start):

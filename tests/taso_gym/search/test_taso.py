@@ -115,6 +115,21 @@ def test_what_is_better_without_what_it_prevents_stays(monkeypatch: pytest.Monke
     assert operators(search.state(search.best)) == {"Sqrt": PLACES, "Neg": PLACES}
 
 
+def test_a_look_that_was_cut_short_is_taken_again(start: RewriteState, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every second step ends as early as it can, as where the time is over; what is seen by then isn't in vain."""
+    search = Taso(start, np.random.default_rng(0))
+    looks, change = list[int](), search.change
+    monkeypatch.setattr(search, "change", lambda *of: looks.append(search.explored) or change(*of))
+    for number in range(1000):
+        cut, weighed = bool(number % 2 and search._doubtful), len(looks)
+        monkeypatch.setattr(search, "ended", lambda cut=cut: cut)
+        search.step()
+        assert not cut or len(looks) == weighed, "nothing is weighed"
+        if search.settled:
+            break
+    assert operators(search.state(search.best)) == {"Neg": PLACES, "Mul": PLACES, "Sqrt": PLACES}
+
+
 @pytest.mark.parametrize(("operator", "rules"), [("Abs", RULES), ("Exp", PREVENTS)])
 def test_a_look_that_was_interrupted_goes_on(operator: str, rules: str, tmp_path: Path) -> None:
     start = negated(operator, rules)

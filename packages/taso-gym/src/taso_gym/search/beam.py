@@ -11,7 +11,7 @@ import numpy as np
 from taso_gym.arguments import check_positive
 from taso_gym.cost.objective import Objective
 from taso_gym.rules.state import Match, RewriteState
-from taso_gym.search.searcher import CHUNK, Searcher
+from taso_gym.search.searcher import Searcher
 
 
 class Beam(Searcher):
@@ -42,16 +42,16 @@ class Beam(Searcher):
 
     def step(self) -> bool:
         """Weigh some children of the beam, or go one depth further when all are weighed."""
-        if some := self._listed()[self._weighed : self._weighed + CHUNK]:
-            for index, match in some:
-                state = self.state(index)
-                child = state.child_hash(match)
-                if child not in self._seen and child not in self._children:
-                    self._children[child] = (self.values[index] + self.change(state, match), index, match)
-            self._weighed += len(some)
-            self.explored += len(some)
-            return True
-        return self._go_on()
+        if self._weighed == len(self._listed()):
+            return self._go_on()
+        for index, match in self.chunk(self._listed(), self._weighed):
+            state = self.state(index)
+            child = state.child_hash(match)
+            if child not in self._seen and child not in self._children:
+                self._children[child] = (self.values[index] + self.change(state, match), index, match)
+            self._weighed += 1
+            self.explored += 1
+        return True
 
     def _go_on(self) -> bool:
         """Let the cheapest children be the beam; those found first where several cost the same."""

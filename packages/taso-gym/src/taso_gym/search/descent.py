@@ -20,7 +20,7 @@ import numpy as np
 
 from taso_gym.cost.objective import Objective
 from taso_gym.rules.state import Match, RewriteState
-from taso_gym.search.searcher import CHUNK, Searcher
+from taso_gym.search.searcher import Searcher
 
 LOOKED_AT, DEARER = 0.002, 0.5
 """A second look is taken at a rewrite of operators that take at least the first part of all time, and that makes them
@@ -65,24 +65,27 @@ class Descent(Searcher):
             self._look(*self._doubtful.pop())
             return bool(self._doubtful or self._waiting) or self.best != self._lowest or self._bottom()
         state = self.state(self.best)
-        if self._apply_waiting(state):
+        if self._apply_waiting(state) or self._waiting:
             return True
         matches = [match for row in state.matches for match in row]
-        if some := matches[len(self._weighed) : len(self._weighed) + CHUNK]:
-            self._weighed += [(match, self.change(state, match)) for match in some]
-            self.explored += len(some)
+        for match in self.chunk(matches, len(self._weighed)):
+            self._weighed.append((match, self.change(state, match)))
+            self.explored += 1
+        if len(self._weighed) < len(matches):
             return True
         self._sort_weighed()
         return bool(self._doubtful or self._waiting) or self._bottom()
 
     def _apply_waiting(self, state: RewriteState) -> bool:
-        """Apply to the best state the first waiting match that still lowers the value; False if there is none."""
+        """Apply to the best state the first waiting match that still lowers the value; False if none did so far."""
         while self._waiting:
             match, _ = self._waiting.pop()
             if match in state.matches[match.rule] and (change := self.change(state, match)) < 0:
                 self.explored += 1
                 self._take(state, match, change)
                 return True
+            if self.ended():
+                break
         return False
 
     def _take(self, state: RewriteState, match: Match, change: int) -> None:
@@ -92,7 +95,8 @@ class Descent(Searcher):
             key = (match.rule, change, rival.rule, gain)
             if key not in self._rival_first:
                 alone, after = (self._follow(parent, begun, match) for begun in (match, rival))
-                self._rival_first[key] = after < alone
+                if not self.ended():
+                    self._rival_first[key] = after < alone
                 return
             if self._rival_first[key]:
                 first = rival
@@ -138,7 +142,9 @@ class Descent(Searcher):
         if (match.rule, change) in self._vain or match not in self.state(self.best).matches[match.rule]:
             return
         self._follow(self.best, match)
-        if self.best_value >= least:
+        if self.best_value >= least and self.ended():
+            self._doubtful.append((match, change))  # to be looked at again
+        elif self.best_value >= least:
             self._vain.add((match.rule, change))
 
     def _follow(self, parent: int, first: Match, also: Match | None = None) -> int:
@@ -156,8 +162,8 @@ class Descent(Searcher):
             if also and also in child.matches[also.rule]:
                 new.append(also)
             self.explored += 1 + len(new)
-            gain, following = min(((self.change(child, m), m) for m in new), default=(0, first))
-            if gain >= 0:
+            gain, following = min(((self.change(child, m), m) for m in new if not self.ended()), default=(0, first))
+            if gain >= 0 or self.ended():
                 break
         return self.values[index]
 

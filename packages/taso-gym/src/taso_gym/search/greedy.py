@@ -9,7 +9,7 @@ import numpy as np
 
 from taso_gym.cost.objective import Objective
 from taso_gym.rules.state import Match, RewriteState
-from taso_gym.search.searcher import CHUNK, Searcher
+from taso_gym.search.searcher import Searcher
 
 
 class Greedy(Searcher):
@@ -23,11 +23,12 @@ class Greedy(Searcher):
     def step(self) -> bool:
         """Weigh some matches of the best state, or apply the best of them when all are."""
         state, candidates = self.state(self.best), self._candidates()
-        if some := candidates[len(self._changes) : len(self._changes) + CHUNK]:
-            self._changes += [self.change(state, match) for match in some]
-            self.explored += len(some)
-            return True
-        return self._apply_best()
+        if len(self._changes) == len(candidates):
+            return self._apply_best()
+        for match in self.chunk(candidates, len(self._changes)):
+            self._changes.append(self.change(state, match))
+            self.explored += 1
+        return True
 
     def _apply_best(self) -> bool:
         changes, self._changes = self._changes, []

@@ -130,9 +130,8 @@ def run(
     gained, best = time.monotonic(), searcher.best_value
     lost = False
     with _interruptible() as interrupted:
-        while not (lost or searcher.exhausted or interrupted()):
-            if searcher.explored >= budget.steps or time.monotonic() - began >= budget.seconds:
-                break
+        searcher.ended = lambda: interrupted() or time.monotonic() - began >= budget.seconds
+        while not (lost or searcher.exhausted or searcher.ended() or searcher.explored >= budget.steps):
             lost = _loses_costs(searcher, searcher.advance)
             idle = searcher.settled and searcher.best_value >= best
             if not idle:

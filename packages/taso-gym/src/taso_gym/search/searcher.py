@@ -7,11 +7,12 @@ checkpoint is the tree of matches: text, rebuilt by applying them, never pickled
 
 from __future__ import annotations
 
+import math
+import time
 from abc import ABC, abstractmethod
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
-from math import isfinite
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -21,12 +22,16 @@ from taso_gym.errors import OptionError
 from taso_gym.graph import Graph
 from taso_gym.rules.state import Match, RewriteState
 
+T = TypeVar("T")
+
 NOISE = 0.01
 """Part of the measured time of matched operators below which a gain counts as none: measured anew, half of all times
 differ by that or more, and a search that weighs thousands of rewrites would find those that were lucky."""
 
 CHUNK = 32
 """Matches that are weighed in a step: with measured costs a step of all of a graph would take minutes."""
+CHUNK_SECONDS = 1.0
+"""A step that measures weighs no more matches after that."""
 
 KEPT_STATES = 2048
 """States of the tree that stay in memory, those used last; the others are rebuilt from their nearest kept ancestor."""
@@ -42,6 +47,7 @@ class Searcher(ABC):
         best_value: its value: by default the cost in picoseconds and one more for each operator, see
             `taso_gym.cost.objective`; so of equally fast graphs the smaller one is better, and what is only in the way
             of other rules (a reshape of a reshape) goes. Gains within the noise of measured costs aren't counted.
+        ended: asked within a step: whether the time is over or Ctrl-C was pressed. By default neither.
     """
 
     def __init__(self, start: RewriteState, rng: np.random.Generator, objective: Objective | None = None) -> None:
@@ -49,6 +55,7 @@ class Searcher(ABC):
         self.rng = rng
         self.explored = 0
         self.exhausted = False
+        self.ended: Callable[[], bool] = _never
         self.best = 0
         self._start, self._objective = start, objective or Objective()
         self._at_start = quantities(start.graph, start.cost, start.cost_model, self._objective.needs)
@@ -93,6 +100,22 @@ class Searcher(ABC):
         if self._objective.is_time:
             return cost.time_ps + nodes
         return self._objective.value(quantities(graph, cost, model, self._objective.needs), self._at_start)
+
+    def chunk(self, matches: Sequence[T], done: int) -> Iterator[T]:
+        """Yield what to weigh in a step, one at least: up to the next multiple of `CHUNK`, less where the search ends.
+
+        So one that was interrupted goes on with the steps of one that wasn't. With measured costs it is less, too,
+        where it takes long.
+
+        Args:
+            matches: all of a state.
+            done: how many of these have been weighed.
+        """
+        until = math.inf if self.costs_are_fixed else time.monotonic() + CHUNK_SECONDS
+        for match in matches[done : done + CHUNK - done % CHUNK]:
+            yield match
+            if self.ended() or time.monotonic() >= until:
+                return
 
     @property
     def settled(self) -> bool:
@@ -206,6 +229,10 @@ class Searcher(ABC):
             ) from error
 
 
+def _never() -> bool:
+    return False
+
+
 def _check_tree(data: Mapping[str, Any], rules: int) -> None:
     """Raise ValueError for numbers of a checkpoint that no search writes; a parent after its child would never end."""
     tree, (best, best_value) = data["tree"], data["best"]
@@ -228,5 +255,5 @@ def _expect_counts(where: str, *numbers: object) -> None:
 
 def _expect_numbers(*values: object) -> None:
     for value in values:
-        if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
+        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
             raise ValueError(f"{value!r} as a value")

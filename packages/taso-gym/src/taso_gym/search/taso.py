@@ -53,8 +53,8 @@ class Taso(Descent):
         self._descending = descend
         self._queue: list[Entry] = []
         self._found = 0
-        if not descend:
-            self._expand(0, start)
+        self._open: list[int] = [] if descend else [0]
+        self._opened = 0
 
     @property
     def settled(self) -> bool:
@@ -62,42 +62,49 @@ class Taso(Descent):
         return not self._descending
 
     def step(self) -> bool:
-        """Take the cheapest graph that is still worth it and queue its children."""
+        """Take the cheapest graph that is still worth it, or queue some of its children."""
         if self._descending:
             self._descending = self._descend()
+            return True
+        if self._open:
+            self._expand()
             return True
         while self._queue:
             cost, _, parent, match = heapq.heappop(self._queue)
             if cost < self.alpha * self.best_value:
-                self._expand(*self.add(parent, match))
+                self._open.append(self.add(parent, match)[0])
                 return True
         return False
 
     def _bottom(self) -> bool:
-        """Queue the children of the start and of the best graph, and return False: it has gone down."""
-        for index in dict.fromkeys((0, self.best)):
-            self._expand(index, self.state(index))
+        """Expand the start and the best graph from here on, and return False: it has gone down."""
+        self._open += dict.fromkeys((0, self.best))
         return False
 
-    def _expand(self, index: int, state: RewriteState) -> None:
-        if len(state.graph.nodes) > 2 * max(len(self.state(i).graph.nodes) for i in (0, self.best)):
-            return
-        value = self.values[index]
-        for match in (m for matches in state.matches for m in matches):
+    def _expand(self) -> None:
+        """Weigh some matches of the first graph that is open, and queue the children that may be worth it."""
+        index = self._open[0]
+        state, value = self.state(index), self.values[index]
+        large = len(state.graph.nodes) > 2 * max(len(self.state(i).graph.nodes) for i in (0, self.best))
+        matches = [] if large and not self._opened else [match for row in state.matches for match in row]
+        for match in self.chunk(matches, self._opened):
             self.explored += 1
+            self._opened += 1
             cost = value + self.change(state, match)
-            if cost >= self.alpha * self.best_value:
-                continue
             child = state.child_hash(match)
-            if child not in self._seen:
+            if cost < self.alpha * self.best_value and child not in self._seen:
                 self._seen.add(child)
                 self._found += 1
                 heapq.heappush(self._queue, (cost, self._found, index, match))
+        if self._opened == len(matches):
+            self._open.pop(0)
+            self._opened = 0
 
     def frontier(self) -> Any:
         """Queue and seen hashes, and where the descent is."""
         queue = [[c, n, p, m.rule, list(m.nodes), m.variant] for c, n, p, m in self._queue]
-        return {"queue": queue, "found": self._found, "descending": self._descending, **super().frontier()}
+        here = {"descending": self._descending, "open": self._open, "opened": self._opened}
+        return {"queue": queue, "found": self._found, **here, **super().frontier()}
 
     def resume(self, frontier: Any) -> None:
         """Take them up."""
@@ -105,3 +112,4 @@ class Taso(Descent):
         self._queue = [(c, n, p, Match(r, tuple(nodes), v)) for c, n, p, r, nodes, v in frontier["queue"]]
         heapq.heapify(self._queue)
         self._found, self._descending = frontier["found"], frontier["descending"]
+        self._open, self._opened = list(frontier["open"]), frontier["opened"]
