@@ -147,6 +147,28 @@ def test_a_step_that_measures_ends_when_it_took_long(start, name, options, monke
     assert max(after - before for before, after in pairwise(seen)) == 1
 
 
+@pytest.mark.parametrize(("name", "options"), WEIGHING, ids=str)
+def test_a_budget_of_seconds_is_kept_and_has_room_for_what_was_weighed(start, name, options, monkeypatch):
+    """Weighing a rewrite takes a second, applying it three: fifty seconds are used, not more but for the last act."""
+    now, delta, apply = [0.0], RewriteState.delta, RewriteState.apply
+
+    def taking(seconds, act):
+        def timed(state, match):
+            now[0] += seconds
+            return act(state, match)
+
+        return timed
+
+    monkeypatch.setattr(RewriteState, "delta", taking(1.0, delta))
+    monkeypatch.setattr(RewriteState, "apply", taking(3.0, apply))
+    for module in (sys.modules[run.__module__], searcher):
+        monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    found = run(start, name, Budget(50.0), **options)
+    assert found.seconds == now[0] and 50 <= found.seconds < 54
+    assert found.state.cost.time_ps < start.cost.time_ps
+    assert len(found.path) == (3 if (name, options) == ("taso", {}) else 1)
+
+
 def test_interruption_keeps_the_best_so_far(start):
     def interrupt(progress):
         if progress.rewrites >= 2:

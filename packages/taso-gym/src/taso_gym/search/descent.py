@@ -33,6 +33,9 @@ RIVALS, RIVAL = 2, 0.1
 """So many rewrites that share operators with one that is to be applied may come before it, which gain at least this
 part of what it gains."""
 
+FINISH = 0.2
+"""Part of the time for applying what is weighed by then where it ends before all matches are."""
+
 
 class Descent(Searcher):
     """What waits to be applied, and what was weighed, of the best state; `_bottom` says how a search goes on."""
@@ -167,11 +170,16 @@ class Descent(Searcher):
                 break
         return self.values[index]
 
+    @property
+    def reserve(self) -> float:
+        """A part of the time while matches are weighed, to apply the best of them."""
+        return FINISH if self._weighed else 0.0
+
     def finish(self, interrupted: Callable[[], bool]) -> None:
-        """Apply what was weighed on the way down and lowers the value."""
+        """Apply what was weighed on the way down and lowers the value, best first."""
         if self._weighed:
             self._sort_weighed()
-        while not interrupted() and self._apply_waiting(self.state(self.best)):
+        while self._apply_waiting(self.state(self.best)) and not interrupted():
             pass
 
     def frontier(self) -> Any:

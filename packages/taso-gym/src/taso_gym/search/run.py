@@ -125,12 +125,15 @@ def run(
         options["objective"] = objective
     searcher = _make(start, search, seed, options)
     keeper = Checkpoint(checkpoint, start, search, seed, options)
-    spent_before = keeper.load(searcher)
-    began = time.monotonic() - spent_before
+    began = time.monotonic() - keeper.load(searcher)
     gained, best = time.monotonic(), searcher.best_value
     lost = False
+
+    def spent() -> float:
+        return time.monotonic() - began
+
     with _interruptible() as interrupted:
-        searcher.ended = lambda: interrupted() or time.monotonic() - began >= budget.seconds
+        searcher.ended = lambda: interrupted() or spent() >= (1 - searcher.reserve) * budget.seconds
         while not (lost or searcher.exhausted or searcher.ended() or searcher.explored >= budget.steps):
             lost = _loses_costs(searcher, searcher.advance)
             idle = searcher.settled and searcher.best_value >= best
@@ -138,17 +141,18 @@ def run(
                 gained, best = time.monotonic(), searcher.best_value
             if on_progress:
                 rewrites = len(searcher.path(searcher.best))
-                on_progress(Progress(searcher.explored, time.monotonic() - began, searcher.best_value, rewrites))
-            keeper.save_if_due(searcher, time.monotonic() - began)
+                on_progress(Progress(searcher.explored, spent(), searcher.best_value, rewrites))
+            keeper.save_if_due(searcher, spent())
             if idle and time.monotonic() - gained >= budget.idle:
                 break
-        seconds = time.monotonic() - began
         if not lost:  # in the midst of a step
-            keeper.save(searcher, seconds)
-            _finish(searcher, interrupted)  # after it: what is taken up again goes on as if it hadn't ended
-        path = searcher.path(searcher.best)
-        state = searcher.state(searcher.best)
-        return SearchResult(state, path, searcher.explored, seconds, searcher.exhausted, interrupted())
+            keeper.save(searcher, spent())
+        if not (lost or searcher.exhausted or interrupted()):
+            # after it was saved: what is taken up again goes on as if it hadn't ended
+            searcher.ended = lambda: interrupted() or spent() >= budget.seconds
+            _loses_costs(searcher, lambda: searcher.finish(searcher.ended))
+        path, state = searcher.path(searcher.best), searcher.state(searcher.best)
+        return SearchResult(state, path, searcher.explored, spent(), searcher.exhausted, interrupted())
 
 
 def _check(seed: object, objective: object) -> None:
@@ -156,11 +160,6 @@ def _check(seed: object, objective: object) -> None:
         raise OptionError(f"expected a seed of 0 or more, found {seed!r}")
     if not isinstance(objective, Objective | None):
         raise OptionError(f"expected an Objective as objective, found {objective!r}")
-
-
-def _finish(searcher: Searcher, interrupted: Callable[[], bool]) -> None:
-    if not searcher.exhausted and not interrupted():
-        _loses_costs(searcher, lambda: searcher.finish(interrupted))
 
 
 def _loses_costs(searcher: Searcher, act: Callable[[], object]) -> bool:

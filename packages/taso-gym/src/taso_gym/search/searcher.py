@@ -122,11 +122,16 @@ class Searcher(ABC):
         """Whether what is known to lower the value has been taken: from here on better graphs come by chance."""
         return True
 
+    @property
+    def reserve(self) -> float:
+        """Part of the time that `finish` needs after what is known by now; none by default."""
+        return 0.0
+
     def finish(self, interrupted: Callable[[], bool]) -> None:  # noqa: B027 - most searches have nothing left to take
         """Take what is known to lower the value when the budget ends before its turn; by default nothing is.
 
         Args:
-            interrupted: whether to leave the rest.
+            interrupted: whether to leave the rest, since the time is over; one rewrite is applied even so.
         """
 
     @property

@@ -10,6 +10,7 @@ network is found after weighing all matches twice, not fifty times as in greedy 
 from __future__ import annotations
 
 import heapq
+from collections.abc import Callable
 from numbers import Real
 from typing import Any
 
@@ -99,6 +100,12 @@ class Taso(Descent):
         if self._opened == len(matches):
             self._open.pop(0)
             self._opened = 0
+
+    def finish(self, interrupted: Callable[[], bool]) -> None:
+        """Apply what lowers the value: of what the descent weighed, and the cheapest of the queue."""
+        super().finish(interrupted)
+        if self._queue and self._queue[0][0] < self.best_value:
+            self.add(*self._queue[0][2:])
 
     def frontier(self) -> Any:
         """Queue and seen hashes, and where the descent is."""
