@@ -203,9 +203,13 @@ def test_reset_chooses_the_model():
     assert set(drawn) == {0, 1} and drawn == [int(env.reset(seed=seed)[1]["model"]) for seed in range(20)]
 
 
-@pytest.mark.parametrize("options", [{"model": "BERT"}, {"model": 2}, {"graph": 1}])
+UNKNOWN_OPTIONS = [{"model": "BERT"}, {"model": 2}, {"model": np.array([0, 1])}, {"graph": 1}, {"x": 1, 2: 3}, 5]
+
+
+@pytest.mark.parametrize("options", UNKNOWN_OPTIONS, ids=str)
 def test_reset_refuses_unknown_options(options):
-    with pytest.raises(OptionError, match=r"expected (a model among graph0|options among model), found"):
+    expected = "a model among graph0|options among model|a mapping as options"
+    with pytest.raises(OptionError, match=f"expected ({expected}), found"):
         tiny_env(models=[tiny_graph()]).reset(options=options)
 
 
@@ -267,6 +271,12 @@ def test_rules_come_from_a_file(tmp_path):
         ({"rules": 3}, "expected a name, path or RuleSet as rules, found 3"),
         ({"reward": 3}, "expected a Reward, or the name of one among .*, found 3"),
         ({"reward_kwargs": 3}, "expected a mapping from names to values as reward_kwargs, found 3"),
+        ({"reward_kwargs": {3: 4}}, "expected a mapping from names to values as reward_kwargs, found {3: 4}"),
+        ({"model_kwargs": {3: 4}}, "expected a mapping from names to values as model_kwargs, found {3: 4}"),
+        ({"models": 5, "model": None}, "expected a sequence of names, paths or Graphs as models, found 5"),
+        ({"extra_views": 5}, "expected a sequence of names as extra_views, found 5"),
+        ({"extra_views": None}, "expected a sequence of names as extra_views, found None"),
+        ({"dims": {3: 4}}, "expected a mapping from names to sizes as dims, found {3: 4}"),
         ({"dims": 3}, "expected a mapping from names to sizes as dims, found 3"),
         ({"dims": {"batch": "x"}}, "expected size of 'batch' to be a whole number from 0 on, found 'x'"),
     ],

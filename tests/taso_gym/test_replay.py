@@ -8,12 +8,15 @@ from functools import partial
 
 import numpy as np
 import pytest
-from games import RULES, rule_set, rules_file, tiny_env, tiny_graph
+from cost_graphs import table_of
+from games import RULES, pickled, rule_set, rules_file, tiny_env, tiny_graph
 from typer.testing import CliRunner
 
 from taso_gym.cli import app
+from taso_gym.cost.onnxruntime import OnnxRuntimeCost
+from taso_gym.cost.recorded import RecordedCost
 from taso_gym.env import TasoGraphEnv
-from taso_gym.errors import OptionError, ReplayError
+from taso_gym.errors import OptionError, ReplayError, TasoError
 from taso_gym.replay import Replay
 
 
@@ -112,10 +115,10 @@ def test_a_changed_end_is_refused(tiny):
         replace(tiny[0], final_digest="0" * 16).validate(model=tiny_graph(), rules=rule_set())
 
 
-def with_source(text, name):
-    """Write a replay whose source has a number for a field."""
+def with_source(text, name, value=5):
+    """Write a replay whose source has another value for a field."""
     data = json.loads(text)
-    return json.dumps({**data, "source": {**data["source"], name: 5}})
+    return json.dumps({**data, "source": {**data["source"], name: value}})
 
 
 @pytest.mark.parametrize(
@@ -126,7 +129,13 @@ def with_source(text, name):
         lambda text: "{}",
         lambda text: json.dumps({**json.loads(text), "format": 99}),
         lambda text: json.dumps({**json.loads(text), "moves": [["a"]]}),
+        lambda text: json.dumps({**json.loads(text), "moves": [["a", ["b"], 0, 0]]}),
+        lambda text: json.dumps({**json.loads(text), "moves": [[5, [1], 0, 0]]}),
+        lambda text: json.dumps({**json.loads(text), "moves": [["a", [1], 0, None]]}),
         lambda text: json.dumps({**json.loads(text), "weights": []}),
+        partial(with_source, name="limits", value={"max_nodes": "x"}),
+        partial(with_source, name="limits", value={"most": 5}),
+        partial(with_source, name="cost_options"),
         *(partial(with_source, name=name) for name in ("model", "model_kwargs", "rules", "cost", "dims", "limits")),
     ],
 )
@@ -136,6 +145,51 @@ def test_a_damaged_file_is_refused(tiny, tmp_path, damage):
     path.write_text(damage(path.read_text()))
     with pytest.raises(ReplayError, match=r"game.json: expected a replay"):
         Replay.load(path)
+
+
+@pytest.mark.parametrize(
+    "fields", [{"model_kwargs": {"image": [64]}}, {"limits": {"max_locations": None}}, {"numerics": []}]
+)
+def test_a_start_of_wrong_arguments_is_refused(played, fields):
+    replay, _ = played
+    with pytest.raises(TasoError, match=r"expected .*found"):
+        replace(replay.source, **fields).start()
+
+
+def test_numpy_integers_are_saved(tmp_path):
+    limits = dict.fromkeys(("max_locations", "max_matches", "max_steps", "max_nodes", "max_edges"), np.int64(600))
+    env = TasoGraphEnv("SqueezeNet1.1", model_kwargs={"image": 64}, portable=np.bool_(False), **limits)
+    env.reset(seed=np.int64(3))
+    Replay.of(env).save(tmp_path / "game.json")
+    found = Replay.load(tmp_path / "game.json")
+    assert found == Replay.of(env) and found.source.seed == 3
+    assert found.validate().graph == env.state.graph
+
+
+def test_options_of_a_cost_model_that_is_given_are_kept(tmp_path):
+    table = str(table_of(tmp_path / "t.json.gz", tiny_graph()))
+    rules = rule_set("exp-log: Exp(Log(x)) => x")
+    env = tiny_env(cost=RecordedCost(table, strict=True), rules=rules)
+    env.reset()
+    Replay.of(env).save(tmp_path / "game.json")
+    state = Replay.load(tmp_path / "game.json").validate(tiny_graph(), rules)
+    assert state.cost == env.state.cost and state.cost_model.strict
+
+
+def test_threads_of_a_cost_model_that_is_given_are_kept(tmp_path):
+    pytest.importorskip("onnxruntime")
+    cache = tmp_path / "cache.sqlite"
+    given = {"threads": 2, "cache": str(cache), "outside": 0.0}
+    for model in (OnnxRuntimeCost(**given), pickled(OnnxRuntimeCost(**given))):
+        assert tiny_env(cost=model).starts[0].source.cost_options == given
+
+
+def test_the_seed_is_that_of_the_episode(tiny):
+    _, env = tiny
+    kept = env.get_state()
+    env.reset(seed=8)
+    env.set_state(kept)
+    assert env.source().seed == Replay.of(env).source.seed == 7
 
 
 def test_a_missing_file_is_named(tmp_path):

@@ -3,6 +3,7 @@
 import pickle
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cost_graphs import folded, mlp, table_of
@@ -74,6 +75,24 @@ def test_an_unknown_model_names_the_choices() -> None:
 def test_an_unknown_option_names_the_choices() -> None:
     with pytest.raises(OptionError, match="expected no options for roofline, found 'threads'"):
         load("roofline", threads=2)
+
+
+@pytest.mark.parametrize(
+    ("spec", "options", "message"),
+    [
+        (5, {}, "expected a name or CostModel as cost, found 5"),
+        (RooflineCost, {}, "expected a name or CostModel as cost, found <class"),
+        ("roofline", {"dims": {"a": "x"}}, "expected a non-negative integer as dimension 'a', found 'x'"),
+        ("roofline", {"dims": {"a": 1.5}}, "expected a non-negative integer as dimension 'a', found 1.5"),
+        ("onnxruntime", {"threads": "2"}, "expected threads to be a whole number from 1 on, found '2'"),
+        ("onnxruntime", {"threads": 1.5}, "expected threads to be a whole number from 1 on, found 1.5"),
+        ("onnxruntime", {"threads": 0}, "expected threads to be a whole number from 1 on, found 0"),
+        ("onnxruntime", {"outside": 7.0}, "expected outside from 0 to 1, found 7.0"),
+    ],
+)
+def test_what_a_model_cannot_be_made_of_is_named(spec: Any, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(OptionError, match=message):
+        load(spec, **options)
 
 
 def test_load_passes_dims_on() -> None:

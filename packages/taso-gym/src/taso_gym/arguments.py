@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from math import isfinite
 from numbers import Integral, Real
 from pathlib import Path
@@ -16,6 +16,8 @@ from taso_gym.rules.ruleset import RuleSet
 
 KINDS: dict[str, tuple[tuple[type, ...], str]] = {
     "model": ((str, Path, Graph), "a name, path or Graph"),
+    "models": ((Iterable,), "a sequence of names, paths or Graphs"),
+    "extra_views": ((Iterable,), "a sequence of names"),
     "rules": ((str, Path, RuleSet), "a name, path or RuleSet"),
     "cost": ((str, CostModel), "a name or CostModel"),
     "search": ((str,), "a name"),
@@ -41,7 +43,7 @@ def check_kinds(**values: Any) -> None:
         _check_count(f"size of {name!r}", size, 0)
 
 
-def check_choices(name: str, values: Sequence[object], choices: Sequence[object]) -> None:
+def check_choices(name: str, values: Iterable[object], choices: Iterable[object]) -> None:
     """Raise OptionError for a value that isn't among the choices."""
     for value in values:
         if value not in choices:

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from taso_gym.atomic import write_text
 from taso_gym.env.game import GraphGame
@@ -130,8 +130,7 @@ class Replay:
                 raise ReplayError(f"{path}: expected a replay of format {FORMAT}, found another; update taso-gym")
             source, moves = data.pop("source"), data.pop("moves")
             _expect_types(source)
-            made = (Move(rule, tuple(nodes), variant, time_ps) for rule, nodes, variant, time_ps in moves)
-            return cls(source=Source(**source), moves=tuple(made), **data)
+            return cls(source=Source(**source), moves=tuple(_move(*row) for row in moves), **data)
         except OSError as error:
             raise ReplayError(f"expected a replay, found none at {path}: {error.strerror}") from error
         except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -142,15 +141,28 @@ class Replay:
             raise ReplayError(f"{what}: the replay has {expected}, found {found}")
 
 
-SOURCE_TYPES = {"model": str, "rules": str, "cost": str, "model_kwargs": dict, "dims": dict, "limits": dict}
+MAPPINGS = ("model_kwargs", "cost_options", "dims", "limits")
+SOURCE_TYPES = {**dict.fromkeys(("model", "rules", "cost"), str), **dict.fromkeys(MAPPINGS, dict)}
+LIMITS = ("max_locations", "max_nodes", "max_edges")
 
 
-def _expect_types(source: Mapping[str, object]) -> None:
+def _expect_types(source: Mapping[str, Any]) -> None:
     """Raise a TypeError for a field of a source that isn't of its kind."""
     for name, value in source.items():
         kind = SOURCE_TYPES.get(name)
         if kind and not isinstance(value, kind):
             raise TypeError(f"expected {name} as {kind.__name__}, found {value!r}")
+    for name, limit in source.get("limits", {}).items():
+        if name not in LIMITS or not (limit is None or type(limit) is int):
+            raise TypeError(f"expected whole numbers as limits {', '.join(LIMITS)}, found {name}: {limit!r}")
+
+
+def _move(rule: Any, nodes: Any, variant: Any, time_ps: Any) -> Move:
+    """Return a move of a file; a TypeError says what isn't of its kind."""
+    made = Move(rule, tuple(nodes), variant, time_ps)
+    if not isinstance(rule, str) or any(type(number) is not int for number in (*made.nodes, variant, time_ps)):
+        raise TypeError(f"expected a move as a name, numbers of nodes and two numbers, found {made}")
+    return made
 
 
 def _key(state: RewriteState) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Mapping
+from typing import Any
 
 from taso_gym.cost.dims import Dims
 from taso_gym.cost.memory import peak_bytes
@@ -23,14 +24,17 @@ class SummedCost(ABC):
         name: specification that it was made from.
         deterministic: whether every process finds the same numbers.
         contextual: whether costs depend on contexts.
+        options: what it was made with besides ``name`` and dims, where that isn't the default: keywords of
+            `taso_gym.cost.load`.
     """
 
     deterministic = True
     contextual = False
 
-    def __init__(self, name: str, dims: Mapping[str, int] | None) -> None:
+    def __init__(self, name: str, dims: Mapping[str, int] | None, **options: Any) -> None:
         """Bind the symbols in ``dims``; the others are costed as 1 (leading axis) or 128, see `unbound`."""
         self.name = name
+        self.options = {name: value for name, value in options.items() if value is not None and value is not False}
         self._dims = Dims(dims)
         self._nodes: dict[tuple[Signature, Hashable], Cost] = {}
 

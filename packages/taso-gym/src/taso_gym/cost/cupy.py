@@ -71,7 +71,8 @@ class CupyCost(StartedCost):
             MissingPackageError: CuPy isn't installed.
             CostError: there is no such CUDA device.
         """
-        super().__init__(f"cupy:{argument}" if argument else "cupy", dims, start)
+        path = None if cache is None else str(cache)
+        super().__init__(f"cupy:{argument}" if argument else "cupy", dims, start, tf32=tf32, cache=path)
         self._device = open_device(argument)
         self.tf32, self._cache, self._progress = tf32, Cache(cache), progress
 

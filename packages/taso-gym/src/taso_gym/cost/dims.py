@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from functools import cache
+from numbers import Real
 from typing import TYPE_CHECKING, cast
 
 from taso_gym.errors import OptionError
@@ -49,7 +50,7 @@ class Dims:
         self.given = dict(given or {})
         self._unbound: set[str] = set()
         for name, value in self.given.items():
-            if isinstance(value, bool) or value != int(value) or value < 0:
+            if isinstance(value, bool) or not isinstance(value, Real) or value < 0 or value != value // 1:
                 raise OptionError(f"expected a non-negative integer as dimension {name!r}, found {value!r}")
 
     @property

@@ -17,6 +17,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from copy import copy
 from functools import cached_property, partial
+from numbers import Real
 from pathlib import Path
 from typing import Any, Self
 
@@ -31,6 +32,7 @@ from taso_gym.cost.regional import RegionalCost, describe
 from taso_gym.cost.sessions import Runtime
 from taso_gym.cost.small_model import OPSET, SmallModel, draw_inputs
 from taso_gym.cost.work import Work
+from taso_gym.errors import OptionError
 from taso_gym.graph import Graph
 from taso_gym.onnx_io import to_model
 from taso_gym.signature import Signature
@@ -70,12 +72,16 @@ class OnnxRuntimeCost(RegionalCost):
 
         Raises:
             MissingPackageError: onnxruntime isn't installed.
-            OptionError: an unknown provider, or no thread.
+            OptionError: an unknown provider, no number of threads from 1 on, or no share.
             CostError: the provider isn't there.
         """
         self._provider = argument or "cpu"
-        super().__init__(f"onnxruntime:{self._provider}", dims, start)
+        if outside is not None and not (isinstance(outside, Real) and 0 <= outside <= 1):
+            raise OptionError(f"expected outside from 0 to 1, found {outside!r}")
+        path = None if cache is None else str(cache)
         self._runtime = Runtime(self._provider, threads)
+        given = {"threads": self._runtime.threads, "cache": path, "outside": outside}
+        super().__init__(f"onnxruntime:{self._provider}", dims, start, **given)
         self._node_times, self._progress = NodeTimes(self._runtime, cache), progress
         self._outside = outside
         self._learn(start)

@@ -135,7 +135,7 @@ class RecordedCost(RegionalCost):
         """
         if not argument.endswith(SUFFIX) and argument not in (names := table_names()):
             raise OptionError(f"expected a table among {', '.join(names)}, or a path to one, found {argument!r}")
-        super().__init__(f"recorded:{argument}", dims, start)
+        super().__init__(f"recorded:{argument}", dims, start, strict=strict)
         self.table = Table.load(Path(argument) if argument.endswith(SUFFIX) else TABLES / f"{argument}{SUFFIX}")
         self.strict = strict
         self._layouts = Layouts(self.table.block)

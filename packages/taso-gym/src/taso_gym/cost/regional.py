@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from copy import copy
 from functools import cached_property
-from typing import Self
+from typing import Any, Self
 
 from taso_gym.cost.base import SummedCost
 from taso_gym.cost.devices import DEFAULT_DEVICE, DEVICES
@@ -44,9 +44,9 @@ class StartedCost(SummedCost):
 
     bound_device = DEFAULT_DEVICE
 
-    def __init__(self, name: str, dims: Mapping[str, int] | None, start: Graph | None = None) -> None:
+    def __init__(self, name: str, dims: Mapping[str, int] | None, start: Graph | None = None, **options: Any) -> None:
         """Bind symbols as `SummedCost` does; ``start`` is the graph that a search begins with."""
-        super().__init__(name, dims)
+        super().__init__(name, dims, **options)
         self._start = start
 
     def started(self, start: Graph) -> Self:

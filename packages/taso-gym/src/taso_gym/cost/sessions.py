@@ -6,6 +6,7 @@ import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
+from numbers import Integral
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -43,9 +44,9 @@ class Runtime:
     """
 
     def __init__(self, provider: str, threads: int) -> None:
-        if threads < 1:
-            raise OptionError(f"expected at least one thread, found {threads}")
-        self.provider, self.threads = provider, threads
+        if isinstance(threads, bool) or not isinstance(threads, Integral) or threads < 1:
+            raise OptionError(f"expected threads to be a whole number from 1 on, found {threads!r}")
+        self.provider, self.threads = provider, int(threads)
         require_provider(provider)
         self._overheads: dict[bool, int] = {}
         self.expect_working()

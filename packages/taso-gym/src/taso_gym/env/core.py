@@ -151,7 +151,9 @@ class TasoGraphEnv(GraphGame):
                 "expected either model or models (a network, an ONNX file, a Graph), found both or neither"
             )
         check_kinds(rules=rules, cost=cost, model_kwargs=model_kwargs, reward_kwargs=reward_kwargs, dims=dims)
-        chosen = [model] if model is not None else list(models or ())
+        several = () if models is None else models
+        check_kinds(models=several, extra_views=extra_views)
+        chosen = list(several) if model is None else [model]
         for each in chosen:
             check_kinds(model=each)
         numerics_named(numerics)
@@ -161,12 +163,14 @@ class TasoGraphEnv(GraphGame):
         check_positive(**{k: v for k, v in (("max_nodes", max_nodes), ("max_edges", max_edges)) if v is not None})
         check_finite(invalid_penalty=invalid_penalty)
         self.rules = load_checked(rules, portable=portable, numerics=numerics)
-        sizes = Sizes(max_locations, max_matches, max_nodes, max_edges, bool(location_counts), tuple(extra_views))
+        rows = (None if limit is None else int(limit) for limit in (max_nodes, max_edges))
+        sizes = Sizes(int(max_locations), int(max_matches), *rows, bool(location_counts), tuple(extra_views))
         named = "" if isinstance(rules, RuleSet) else str(rules)
-        base = Source("", dict(model_kwargs or {}), named, portable, numerics, dims=dict(dims or {}))
+        bound = {name: int(size) for name, size in (dims or {}).items()}
+        base = Source("", dict(model_kwargs or {}), named, bool(portable), numerics, dims=bound)
         self.starts = make_starts(chosen, base, self.rules, cost, sizes)
         self.layout = self.starts[0].layout
-        self.max_steps, self.invalid_penalty, self.render_mode = max_steps, float(invalid_penalty), render_mode
+        self.max_steps, self.invalid_penalty, self.render_mode = int(max_steps), float(invalid_penalty), render_mode
         self._reward = make_reward(reward, **(reward_kwargs or {}))
         space: Any = self.layout.space()
         self.observation_space = space

@@ -96,7 +96,9 @@ class Snapshot(NamedTuple):
     Attributes:
         episode: the game; None before the first reset.
         rng: state of the environment's random stream, None where it has none yet.
+        seed: what that began with, None where it has none.
     """
 
     episode: Episode | None
     rng: Mapping[str, Any] | None
+    seed: int | None = None

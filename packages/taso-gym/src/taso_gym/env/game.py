@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import replace
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -72,9 +73,11 @@ class GraphGame(gym.Env[Observation, Action]):
 
     def begin(self, *, seed: int | None = None, options: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Do what `reset` does without the observation; return the info."""
+        if options is not None and not isinstance(options, Mapping):
+            raise OptionError(f"expected a mapping as options, found {options!r}")
         if seed is not None:
             self._rng_state = None
-            super().reset(seed=seed)
+            super().reset(seed=int(seed) if isinstance(seed, Integral) else seed)
         self._episode = Episode(self._choose(options or {}), self._reward)
         return self._episode.info()
 
@@ -155,12 +158,13 @@ class GraphGame(gym.Env[Observation, Action]):
 
     def get_state(self) -> Snapshot:
         """Return this point of the episode."""
-        return Snapshot(self._episode.fork() if self._episode else None, self._current_rng_state())
+        episode = self._episode.fork() if self._episode else None
+        return Snapshot(episode, self._current_rng_state(), self._np_random_seed)
 
     def set_state(self, snapshot: Snapshot) -> None:
         """Go back to a point of an episode of this environment, of a clone or of a pickled copy."""
         self._episode = snapshot.episode.fork() if snapshot.episode else None
-        self._rng_state, self._np_random = snapshot.rng, None
+        self._rng_state, self._np_random, self._np_random_seed = snapshot.rng, None, snapshot.seed
 
     @property
     def np_random(self) -> np.random.Generator:
@@ -202,13 +206,13 @@ class GraphGame(gym.Env[Observation, Action]):
         return self._rng_state if self._np_random is None else self._np_random.bit_generator.state
 
     def _choose(self, options: Mapping[str, Any]) -> Start:
-        if unknown := sorted(set(options) - {"model"}):
+        if unknown := [name for name in options if name != "model"]:
             raise OptionError(f"expected options among model, found {unknown[0]!r}")
         if "model" not in options:
             return self.starts[int(self.np_random.integers(len(self.starts))) if len(self.starts) > 1 else 0]
         wanted = options["model"]
         for number, start in enumerate(self.starts):
-            if wanted == start.name or (wanted == number and not isinstance(wanted, str)):
+            if isinstance(wanted, str | Integral) and wanted in (start.name, number):
                 return start
         names = ", ".join(s.name for s in self.starts)
         raise OptionError(f"expected a model among {names}, found {wanted!r}")

@@ -119,6 +119,7 @@ def make_starts(
             "max_edges": layout.max_edges,
         }
         dims = {**graph.info.dims, **base.dims}
-        source = replace(base, model=name, cost=model.name, dims=dims, limits=limits)
+        made = {"cost": model.name, "cost_options": dict(getattr(model, "options", {}))}
+        source = replace(base, model=name, dims=dims, limits=limits, **made)
         starts.append(Start(number, names[number], graph, rules, model, layout, source))
     return tuple(starts)

@@ -31,6 +31,7 @@ class Source:
         rules: name or path of the rule set; empty for one that was made in Python.
         portable, numerics: as in `RuleSet.load`.
         cost: name of the cost model.
+        cost_options: options that it was made with, of `taso_gym.cost.load`.
         dims: values of symbolic dimensions.
         limits: max_locations, max_nodes, max_edges of `RewriteState`.
         seed: of the random stream, None without one.
@@ -42,6 +43,7 @@ class Source:
     portable: bool = False
     numerics: Numerics = "reassociate"
     cost: str = "roofline"
+    cost_options: Mapping[str, Any] = field(default_factory=dict[str, Any])
     dims: Mapping[str, int] = field(default_factory=dict[str, int])
     limits: Mapping[str, Any] = field(default_factory=dict[str, Any])
     seed: int | None = None
@@ -50,18 +52,24 @@ class Source:
         """Make the start state; a model and rules that are given stand in for those named.
 
         Raises:
-            ReplayError: neither given nor named.
+            ReplayError: neither given nor named, or arguments of wrong kinds.
             OptionError, ModelError, RuleError, CostError: what is named can't be loaded.
         """
         for kind, given, named in (("model", model, self.model), ("rules", rules, self.rules)):
             if given is None and not named:
                 raise ReplayError(f"expected the {kind}, found a replay of {kind} made in Python: pass {kind}=…")
-        _, graph = load_model(self.model, self.model_kwargs) if model is None else load_model(model, {})
-        chosen = self.rules if rules is None else rules
-        if not isinstance(chosen, RuleSet):
-            chosen = RuleSet.load(chosen, portable=self.portable, numerics=self.numerics)
-        cost = costs.load(self.cost, dims=bind_dims(graph, self.dims), start=graph)
-        return RewriteState(graph, chosen, cost, **self.limits)
+        arguments = self.model_kwargs if model is None else {}
+        try:
+            _, graph = load_model(self.model if model is None else model, arguments)
+            return self._state(graph, self.rules if rules is None else rules)
+        except TypeError as error:
+            raise ReplayError(f"expected arguments that a start can be made with, found others: {error}") from error
+
+    def _state(self, graph: Graph, rules: str | Path | RuleSet) -> RewriteState:
+        if not isinstance(rules, RuleSet):
+            rules = RuleSet.load(rules, portable=self.portable, numerics=self.numerics)
+        cost = costs.load(self.cost, dims=bind_dims(graph, self.dims), start=graph, **self.cost_options)
+        return RewriteState(graph, rules, cost, **self.limits)
 
 
 def load_model(model: Model, arguments: Mapping[str, Any]) -> tuple[str, Graph]:

@@ -24,6 +24,6 @@ def view(episode: Episode, name: str) -> Any:
     Raises:
         OptionError: no such view.
     """
-    if name not in VIEWS:
+    if name not in tuple(VIEWS):
         raise OptionError(f"expected a view among {', '.join(VIEWS)}, found {name!r}")
     return VIEWS[name](episode)
