@@ -111,6 +111,12 @@ def test_ids_are_made_by_network_file_or_graph(tmp_path):
         taso_gym.make(str(tmp_path / "tiny.onnx"), model_kwargs={"batch": 2})
 
 
+@pytest.mark.parametrize("model", [[1], 5, None])
+def test_what_is_no_model_is_named(model):
+    with pytest.raises(OptionError, match=r"expected a name, path or Graph as model, found"):
+        taso_gym.make(model)
+
+
 def test_public_names_are_there():
     code = "import taso_gym; print([n for n in taso_gym.__all__ if getattr(taso_gym, n) is None])"
     result = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=False)

@@ -82,10 +82,29 @@ def test_attributes_of_each():
     assert env.action_masks().shape == (2, env.envs[0].layout.xfers + 1 + 20)
 
 
-@pytest.mark.parametrize("arguments", [{"autoreset_mode": "Disabled"}, {"num_envs": 0}, {"num_envs": 1.5}])
+def test_too_few_values_or_seeds_change_nothing():
+    env = TasoGraphVectorEnv(2, **ARGUMENTS)
+    env.reset()
+    with pytest.raises(OptionError, match="expected 2 values of max_steps, one for each environment, found 1"):
+        env.set_attr("max_steps", [5])
+    with pytest.raises(OptionError, match="expected 2 seeds, one for each environment, found 1"):
+        env.reset(seed=[5])
+    assert env.get_attr("max_steps") == (12, 12)
+
+
+@pytest.mark.parametrize("seed", [np.int64(3), np.array([3, 4])], ids=["one", "each"])
+def test_numpy_integers_are_seeds(seed):
+    envs = [TasoGraphVectorEnv(2, models=[tiny_graph(), tiny_graph(blocks=1)], rules=rule_set()) for _ in range(2)]
+    assert same(envs[0].reset(seed=seed), envs[1].reset(seed=[3, 4]))
+
+
+WRONG = [{"autoreset_mode": "Disabled"}, {"autoreset_mode": []}, {"num_envs": 0}, {"num_envs": 1.5}]
+
+
+@pytest.mark.parametrize("arguments", WRONG)
 def test_a_wrong_argument_is_named(arguments):
     with pytest.raises(
-        OptionError, match=r"expected (an autoreset_mode among NextStep, SameStep|num_envs to be a whole number)"
+        OptionError, match=r"expected (autoreset_mode among NextStep, SameStep|num_envs to be a whole number)"
     ):
         TasoGraphVectorEnv(**arguments, **ARGUMENTS)
 

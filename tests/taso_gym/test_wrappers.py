@@ -184,9 +184,18 @@ def test_a_flat_observation_is_scaled_by_its_bounds():
     assert vector.ndim == 1 and vector.min() >= 0 and vector.max() == 1
 
 
-@pytest.mark.parametrize("make", [lambda: MaskInObs(tiny_env()), lambda: MaskInObs(FlattenAction(tiny_env()), "sb3")])
-def test_mask_in_obs_says_what_it_needs(make):
-    with pytest.raises(OptionError, match=r"wrap in FlattenAction|expected a preset among rllib"):
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: MaskInObs(tiny_env()), "wrap in FlattenAction"),
+        (lambda: MaskInObs(FlattenAction(tiny_env()), "sb3"), "expected preset among rllib, .*, found 'sb3'"),
+        (lambda: MaskInObs(FlattenAction(tiny_env()), []), r"expected preset among rllib, .*, found \[\]"),
+        (lambda: MaskInObs(MaskInObs(CandidateAction(tiny_env()))), "expected observations of boxes .no MaskInObs"),
+    ],
+    ids=["pairs", "name", "list", "twice"],
+)
+def test_mask_in_obs_says_what_it_needs(make, message):
+    with pytest.raises(OptionError, match=message):
         make()
 
 

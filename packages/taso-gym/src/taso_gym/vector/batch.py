@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
+from taso_gym.arguments import check_choices, check_positive
 from taso_gym.env import TasoGraphEnv
 from taso_gym.errors import OptionError
 from taso_gym.observation import Observation
@@ -50,10 +52,9 @@ class TasoGraphVectorEnv(VectorEnv[Observation, Array, Array]):
         """
         modes = {mode.value: mode for mode in (AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP)}
         mode = autoreset_mode.value if isinstance(autoreset_mode, AutoresetMode) else autoreset_mode
-        if mode not in modes:
-            raise OptionError(f"expected an autoreset_mode among {', '.join(modes)}, found {mode}")
-        if type(num_envs) is not int or num_envs < 1:
-            raise OptionError(f"expected num_envs to be a whole number from 1 on, found {num_envs!r}")
+        check_choices("autoreset_mode", [mode], tuple(modes))
+        check_positive(num_envs=num_envs)
+        num_envs = int(num_envs)
         if max_episode_steps is not None:
             arguments["max_steps"] = max_episode_steps
         self.num_envs, self.render_mode = num_envs, render_mode
@@ -70,11 +71,16 @@ class TasoGraphVectorEnv(VectorEnv[Observation, Array, Array]):
     def reset(
         self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Observation, dict[str, Any]]:
-        """Begin an episode in each; an integer seed is that of the first, the next has the next number."""
+        """Begin an episode in each; an integer seed is that of the first, the next has the next number.
+
+        Raises:
+            OptionError: another number of seeds, or an unknown option or model.
+        """
         if seed is None:
             seeds: list[int | None] = [None] * self.num_envs
         else:
-            seeds = [seed + i for i in range(self.num_envs)] if isinstance(seed, int) else list(seed)
+            seeds = [int(seed) + i for i in range(self.num_envs)] if isinstance(seed, Integral) else list(seed)
+        self._expect_one_each("seeds", seeds)
         infos: dict[str, Any] = {}
         for i, (env, own) in enumerate(zip(self.envs, seeds, strict=True)):
             infos = self._add_info(infos, env.begin(seed=own, options=options), i)
@@ -111,13 +117,23 @@ class TasoGraphVectorEnv(VectorEnv[Observation, Array, Array]):
         return tuple(getattr(env, name) for env in self.envs)
 
     def set_attr(self, name: str, values: Any) -> None:
-        """Set an attribute of each: to its own value of a list or tuple, or to the one value."""
-        for i, env in enumerate(self.envs):
-            setattr(env, name, values[i] if isinstance(values, list | tuple) else values)
+        """Set an attribute of each: to its own value of a list or tuple, or to the one value.
+
+        Raises:
+            OptionError: a list or tuple of another length.
+        """
+        each: Sequence[Any] = values if isinstance(values, list | tuple) else [values] * self.num_envs
+        self._expect_one_each(f"values of {name}", each)
+        for env, value in zip(self.envs, each, strict=True):
+            setattr(env, name, value)
 
     def render(self) -> tuple[Any, ...]:
         """Return the picture of each."""
         return tuple(env.render() for env in self.envs)
+
+    def _expect_one_each(self, what: str, found: Sequence[object]) -> None:
+        if len(found) != self.num_envs:
+            raise OptionError(f"expected {self.num_envs} {what}, one for each environment, found {len(found)}")
 
     def _observe(self) -> Observation:
         batch = self.envs[0].layout.empty(self.num_envs)

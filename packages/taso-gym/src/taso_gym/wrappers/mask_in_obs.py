@@ -9,6 +9,7 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
+from taso_gym.arguments import check_choices
 from taso_gym.errors import OptionError
 from taso_gym.wrappers.base import MaskedWrapper, dict_space
 
@@ -54,11 +55,10 @@ class MaskInObs(MaskedWrapper):
             flat: other than the preset says.
 
         Raises:
-            OptionError: no such preset, or another action space.
+            OptionError: no such preset, another action space, or observations within observations.
         """
         super().__init__(env, preset=preset, flat=flat)
-        if preset not in PRESETS:
-            raise OptionError(f"expected a preset among {', '.join(PRESETS)}, found {preset!r}")
+        check_choices("preset", [preset], tuple(PRESETS))
         if not isinstance(env.action_space, spaces.Discrete):
             raise OptionError(
                 f"expected a Discrete action space (wrap in FlattenAction, CandidateAction or TwoStage first), "
@@ -66,6 +66,8 @@ class MaskInObs(MaskedWrapper):
             )
         self._preset = PRESETS[preset]._replace(**({} if flat is None else {"flat": flat}))
         self._boxes = {key: box for key, box in dict_space(env).items() if key not in REDUNDANT}
+        if nested := [key for key, box in self._boxes.items() if not isinstance(box, spaces.Box)]:
+            raise OptionError(f"expected observations of boxes (no MaskInObs below), found another at {nested[0]!r}")
         size = sum(box.low.size for box in self._boxes.values())
         inner: Any = spaces.Box(0.0, 1.0, (size,), np.float32) if self._preset.flat else spaces.Dict(self._boxes)
         mask: Any = spaces.Box(0, 1, (int(env.action_space.n),), self._preset.dtype)  # pyright: ignore[reportArgumentType, reportCallIssue]
