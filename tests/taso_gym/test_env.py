@@ -208,7 +208,7 @@ UNKNOWN_OPTIONS = [{"model": "BERT"}, {"model": 2}, {"model": np.array([0, 1])},
 
 @pytest.mark.parametrize("options", UNKNOWN_OPTIONS, ids=str)
 def test_reset_refuses_unknown_options(options):
-    expected = "a model among graph0|options among model|a mapping as options"
+    expected = "a model among graph0|options among model|a mapping from names to values as options"
     with pytest.raises(OptionError, match=f"expected ({expected}), found"):
         tiny_env(models=[tiny_graph()]).reset(options=options)
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from math import isfinite
 from numbers import Integral, Real
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from taso_gym.cost.objective import Objective
 from taso_gym.cost_model import CostModel
@@ -26,6 +26,7 @@ KINDS: dict[str, tuple[tuple[type, ...], str]] = {
     "checkpoint": ((str, Path, type(None)), "a path"),
     "dims": ((Mapping, type(None)), "a mapping from names to sizes"),
     "model_kwargs": ((Mapping, type(None)), "a mapping from names to values"),
+    "options": ((Mapping, type(None)), "a mapping from names to values"),
     "reward_kwargs": ((Mapping, type(None)), "a mapping from names to values"),
 }
 """Argument -> types that it may have, and how they are called."""
@@ -35,12 +36,18 @@ def check_kinds(**values: Any) -> None:
     """Raise OptionError for an argument of `KINDS` that has another type, and for names or sizes that aren't any."""
     for name, value in values.items():
         types, called = KINDS[name]
-        names: Mapping[object, object] = value if isinstance(value, Mapping) else {}
-        if not isinstance(value, types) or not all(isinstance(key, str) for key in names):
+        if not isinstance(value, types) or not _has_names(value):
             raise OptionError(f"expected {called} as {name}, found {value!r}")
     dims: Mapping[str, object] = values.get("dims") or {}
     for name, size in dims.items():
         _check_count(f"size of {name!r}", size, 0)
+
+
+def _has_names(value: object) -> bool:
+    """Whether the keys are names, if it is a mapping."""
+    if not isinstance(value, Mapping):
+        return True
+    return all(isinstance(key, str) for key in cast("Mapping[object, object]", value))
 
 
 def check_choices(name: str, values: Iterable[object], choices: Iterable[object]) -> None:

@@ -60,7 +60,7 @@ def load(
     return factory(argument, dims, **options, **({"start": start} if "start" in parameters else {}))
 
 
-def _started(model: CostModel, start: Graph | None) -> CostModel:
+def _started(model: Any, start: Graph | None) -> CostModel:
     """Return a given model, told what a search begins with where it asks for that.
 
     Raises:

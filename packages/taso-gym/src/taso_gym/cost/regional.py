@@ -54,7 +54,7 @@ class StartedCost(SummedCost):
         if {i: sig for i, (sig, _) in self._at_start.items()} == {i: node.sig for i, node in start.operators()}:
             return self
         other = copy(self)
-        other.__dict__.pop("_at_start", None)
+        vars(other).pop("_at_start")
         other._start = start
         return other
 
@@ -130,8 +130,9 @@ class RegionalCost(StartedCost):
 
     @cached_property
     def _at_start(self) -> dict[int, tuple[Signature, Hashable]]:
-        operators = self._start.operators() if self._start else ()
-        contexts = ((i, node.sig, self._contexts(self._start, i)) for i, node in operators)
+        if not (start := self._start):
+            return {}
+        contexts = ((i, node.sig, self._contexts(start, i)) for i, node in start.operators())
         return {i: (sig, self._granted(sig, context)) for i, sig, context in contexts}
 
     @staticmethod

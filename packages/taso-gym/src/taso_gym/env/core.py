@@ -163,8 +163,8 @@ class TasoGraphEnv(GraphGame):
         check_positive(**{k: v for k, v in (("max_nodes", max_nodes), ("max_edges", max_edges)) if v is not None})
         check_finite(invalid_penalty=invalid_penalty)
         self.rules = load_checked(rules, portable=portable, numerics=numerics)
-        rows = (None if limit is None else int(limit) for limit in (max_nodes, max_edges))
-        sizes = Sizes(int(max_locations), int(max_matches), *rows, bool(location_counts), tuple(extra_views))
+        nodes, edges = (None if limit is None else int(limit) for limit in (max_nodes, max_edges))
+        sizes = Sizes(int(max_locations), int(max_matches), nodes, edges, bool(location_counts), tuple(extra_views))
         named = "" if isinstance(rules, RuleSet) else str(rules)
         bound = {name: int(size) for name, size in (dims or {}).items()}
         base = Source("", dict(model_kwargs or {}), named, bool(portable), numerics, dims=bound)

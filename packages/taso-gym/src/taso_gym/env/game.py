@@ -15,6 +15,7 @@ from gymnasium.error import ResetNeeded
 from numpy.typing import NDArray
 
 from taso_gym import onnx_io
+from taso_gym.arguments import check_kinds
 from taso_gym.env.actions import read_pair
 from taso_gym.env.episode import Episode, Snapshot
 from taso_gym.env.problem import Start
@@ -73,8 +74,7 @@ class GraphGame(gym.Env[Observation, Action]):
 
     def begin(self, *, seed: int | None = None, options: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Do what `reset` does without the observation; return the info."""
-        if options is not None and not isinstance(options, Mapping):
-            raise OptionError(f"expected a mapping as options, found {options!r}")
+        check_kinds(options=options)
         if seed is not None:
             self._rng_state = None
             super().reset(seed=int(seed) if isinstance(seed, Integral) else seed)

@@ -58,7 +58,7 @@ class Source:
         for kind, given, named in (("model", model, self.model), ("rules", rules, self.rules)):
             if given is None and not named:
                 raise ReplayError(f"expected the {kind}, found a replay of {kind} made in Python: pass {kind}=…")
-        arguments = self.model_kwargs if model is None else {}
+        arguments: Mapping[str, Any] = self.model_kwargs if model is None else {}
         try:
             _, graph = load_model(self.model if model is None else model, arguments)
             return self._state(graph, self.rules if rules is None else rules)

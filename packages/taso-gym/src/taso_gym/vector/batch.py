@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from numbers import Integral
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from gymnasium.vector import AutoresetMode, VectorEnv
@@ -76,10 +75,11 @@ class TasoGraphVectorEnv(VectorEnv[Observation, Array, Array]):
         Raises:
             OptionError: another number of seeds, or an unknown option or model.
         """
-        if seed is None:
-            seeds: list[int | None] = [None] * self.num_envs
+        seeds: Sequence[int | None]
+        if seed is None or isinstance(seed, int | np.integer):
+            seeds = [None if seed is None else int(seed) + i for i in range(self.num_envs)]
         else:
-            seeds = [int(seed) + i for i in range(self.num_envs)] if isinstance(seed, Integral) else list(seed)
+            seeds = seed
         self._expect_one_each("seeds", seeds)
         infos: dict[str, Any] = {}
         for i, (env, own) in enumerate(zip(self.envs, seeds, strict=True)):
@@ -122,7 +122,7 @@ class TasoGraphVectorEnv(VectorEnv[Observation, Array, Array]):
         Raises:
             OptionError: a list or tuple of another length.
         """
-        each: Sequence[Any] = values if isinstance(values, list | tuple) else [values] * self.num_envs
+        each = cast("Sequence[Any]", values) if isinstance(values, list | tuple) else [values] * self.num_envs
         self._expect_one_each(f"values of {name}", each)
         for env, value in zip(self.envs, each, strict=True):
             setattr(env, name, value)
