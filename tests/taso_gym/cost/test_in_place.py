@@ -13,7 +13,7 @@ import pytest
 from cost_graphs import mlp
 
 from taso_gym.builder import GraphBuilder
-from taso_gym.cost import in_place
+from taso_gym.cost import in_place, load
 from taso_gym.cost.dims import Dims
 from taso_gym.cost.in_place import LEAST, USUAL, kernel_times, share_outside
 from taso_gym.cost.onnxruntime import OnnxRuntimeCost
@@ -113,6 +113,18 @@ def test_a_copy_of_a_model_that_was_not_asked_yet_knows_it_too(tmp_path: Path, m
     monkeypatch.setattr("taso_gym.cost.onnxruntime.cache_bytes", lambda: 1)
     monkeypatch.setattr("taso_gym.cost.onnxruntime.share_outside", lambda *_: 0.25)
     assert pickle.loads(pickle.dumps(OnnxRuntimeCost(cache=tmp_path / "c", start=mlp()))).outside == 0.25  # noqa: S301
+
+
+def test_a_model_that_is_given_learns_from_the_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("taso_gym.cost.onnxruntime.cache_bytes", lambda: 1)
+    monkeypatch.setattr("taso_gym.cost.onnxruntime.share_outside", lambda *_: 0.25)
+    given = OnnxRuntimeCost(cache=tmp_path / "c", threads=2)
+    assert given.outside == USUAL and not given.depends_on_cache
+    found = load(given, start=mlp())
+    assert isinstance(found, OnnxRuntimeCost) and found.depends_on_cache and found.outside == 0.25
+    assert found.key == given.key and found.options == given.options
+    fixed = load(OnnxRuntimeCost(cache=tmp_path / "c", outside=0.5), start=mlp())
+    assert isinstance(fixed, OnnxRuntimeCost) and fixed.outside == 0.5
 
 
 def test_the_share_is_of_the_sizes_that_are_costed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
