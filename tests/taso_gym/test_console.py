@@ -35,6 +35,12 @@ def test_what_is_no_dimension_is_refused(text):
         dimensions([text])
 
 
+def test_a_dimension_has_one_size():
+    assert dimensions(["batch=1", "batch=1"]) == {"batch": 1}
+    with pytest.raises(OptionError, match="expected one size for dimension 'batch', found 1 and 2"):
+        dimensions(["batch=1", "batch=2"])
+
+
 def test_closed_pipe_ends_quietly_and_is_no_success():
     with subprocess.Popen(
         [sys.executable, "-c", LINES], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True

@@ -95,12 +95,13 @@ def dimensions(texts: list[str]) -> dict[str, int]:
     """Read ``name=size`` pairs.
 
     Raises:
-        OptionError: one of them is none.
+        OptionError: one of them is none, or a name has two sizes.
     """
     dims: dict[str, int] = {}
     for text in texts:
         name, sign, size = text.partition("=")
         if not sign or not name or not size.isdecimal() or int(size) < 1:
             raise OptionError(f"expected a dimension such as batch=1, found {text!r}")
-        dims[name] = int(size)
+        if dims.setdefault(name, int(size)) != int(size):
+            raise OptionError(f"expected one size for dimension {name!r}, found {dims[name]} and {int(size)}")
     return dims

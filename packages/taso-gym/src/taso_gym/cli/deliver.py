@@ -66,13 +66,14 @@ def deliver(model: Path, output: Path, result: Result, wanted: Wanted) -> None:
         EquivalenceError: the result differs whatever is left out, or can't be compared, and nothing forces us.
         CostError: it needs more memory than the limit, or can't be timed, and nothing forces us.
     """
+    dims = result.original.info.dims
     try:
         _deliver(model, output, result, wanted)
     except _DifferenceError as error:
         say(f"{error}: looking for the rule that makes it differ")
-        rest = result.equal_part(Baseline(model).differs)  # its sites were equal, each by itself
+        rest = result.equal_part(Baseline(model, dims).differs)  # its sites were equal, each by itself
         if rest and not rest[1]:  # only logits or whole numbers show it
-            rest = result.equal_part(lambda graph: not compare(model, graph).ok)
+            rest = result.equal_part(lambda graph: not compare(model, graph, dims=dims).ok)
         if rest is None or not rest[1]:
             raise EquivalenceError(f"{error}; nothing was written") from error
         left, culprits = rest
@@ -160,7 +161,7 @@ def _compare(model: Path, written: Path, result: Result, *, force: bool) -> bool
         EquivalenceError: they differ or can't be compared, and nothing forces us.
     """
     try:
-        report = compare(model, written, rewritten=(result.original, result.graph))
+        report = compare(model, written, dims=result.original.info.dims, rewritten=(result.original, result.graph))
     except EquivalenceError as error:  # onnxruntime can't run the model, for a custom operator perhaps
         if not force:
             raise EquivalenceError(f"{error}; nothing was written") from error

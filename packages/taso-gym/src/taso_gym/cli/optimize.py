@@ -14,12 +14,11 @@ from taso_gym.atomic import check_target
 from taso_gym.cli.choices import CLASSES, COSTS, Cache, RuleSource
 from taso_gym.cli.deliver import Wanted, deliver, progress_bar
 from taso_gym.cli.judges import judge_of, provider_of
+from taso_gym.cli.runs import expect_runs, expect_timed
 from taso_gym.console import console, dimensions, parse_bytes, say, seconds
 from taso_gym.cost import bind_dims
 from taso_gym.cost.objective import QUANTITIES, Objective
-from taso_gym.cost.packages import require_provider
-from taso_gym.cost.sessions import Runtime
-from taso_gym.errors import CostError, EquivalenceError, OptionError
+from taso_gym.errors import OptionError
 from taso_gym.graph import Graph
 from taso_gym.onnx_io.convert import converted
 from taso_gym.ops import MICROSOFT
@@ -51,7 +50,8 @@ def optimize(
         bool, typer.Option("--portable", help="Add no operators beyond the ONNX standard (com.microsoft's).")
     ] = False,
     dim: Annotated[
-        list[str] | None, typer.Option(help="Size of a dynamic dimension for costing: batch=1; repeat for others.")
+        list[str] | None,
+        typer.Option(help="Size of a dynamic dimension to cost, compare and time at: batch=1; repeat."),
     ] = None,
     strict_dims: Annotated[
         bool, typer.Option("--strict-dims", help="Refuse dimensions that --dim leaves open.")
@@ -103,7 +103,8 @@ def optimize(
     goal = Objective.parse(objective, None if max_memory is None else parse_bytes(max_memory))
     limit = Budget(steps=steps) if steps else Budget(seconds(budget))
     graph = _read(model, dimensions(dim or []), opset, strict_dims)
-    _expect_runs(model, force=force)
+    if not force:
+        expect_runs(model, graph, opset)
     bar = progress_bar()
     task = bar.add_task(f"{search} search", best="")
 
@@ -113,7 +114,8 @@ def optimize(
 
     judge = judge_of(cost, graph, threads, cache, lambda text: bar.update(task, best=f"measuring {text[:WIDEST]}"))
     wanted = Wanted(threads, not no_measure, force, session_settings, provider_of(cost, judge))
-    _expect_provider(wanted)
+    if not force:
+        expect_timed(model, graph, wanted)
     options: dict[str, Any] = {} if alpha is None else {"alpha": alpha}
     options |= {"threads": threads} if search.startswith("ranked") else {}
     with bar:
@@ -148,33 +150,6 @@ def _read(model: Path, dims: dict[str, int], opset: int | None, strict: bool) ->
         sizes = ", ".join(f"{name}={bound[name]}" for name in unbound)
         say(f"costed at {sizes}; --dim sets other sizes, and the file stays open to all")
     return graph
-
-
-def _expect_runs(model: Path, *, force: bool) -> None:
-    """Refuse a model that onnxruntime doesn't take before it is searched: its result couldn't be compared.
-
-    Raises:
-        EquivalenceError: onnxruntime refuses it, and nothing forces us.
-    """
-    try:
-        Runtime("cpu", 1).open(str(model), optimise=False)
-    except CostError as error:
-        if not force:
-            raise EquivalenceError(f"{model}: {error}; --force writes a result that wasn't compared") from error
-
-
-def _expect_provider(wanted: Wanted) -> None:
-    """Refuse a search whose result onnxruntime couldn't time, as it comes without the provider to measure on.
-
-    Raises:
-        CostError: the provider isn't there, and nothing forces us.
-    """
-    if wanted.force or not (wanted.timed or wanted.settings):
-        return
-    try:
-        require_provider(wanted.provider)
-    except CostError as error:
-        raise CostError(f"{error}; {wanted.untimed} writes a result without timing it") from error
 
 
 def _with_opset(model: Path, dims: dict[str, int], opset: int) -> Graph:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from functools import cache, cached_property, partial
 from pathlib import Path
@@ -23,19 +23,27 @@ class Baseline:
     What only logits or whole numbers show is for `validate`.
     """
 
-    def __init__(self, model: Graph | Path) -> None:
-        """Take a graph or a file; it is run when the first graph is compared."""
-        self._model = model
+    def __init__(self, model: Graph | Path, dims: Mapping[str, int] | None = None) -> None:
+        """Take a graph or a file, and sizes of its open dimensions; it is run when the first graph is compared."""
+        self._model, self._dims = model, dims
 
     @cached_property
     def _ran(self) -> tuple[Subject, list[Draw]]:
         with ExitStack() as stack:
-            first = subject(self._model, stack)
+            first = subject(self._model, stack, self._dims)
             return first, run_on_drawn(first, [], DRAWS, 0)
 
     @cached_property
     def _reference(self) -> Callable[[int], list[Value]]:
         return cache(partial(reference_of, *self._ran))
+
+    def run(self) -> None:
+        """Run the model now.
+
+        Raises:
+            EquivalenceError: it runs on no inputs.
+        """
+        _ = self._ran
 
     def differs(self, graph: Graph) -> bool:
         """Return whether a graph gives something else on the inputs that were drawn, or doesn't run.

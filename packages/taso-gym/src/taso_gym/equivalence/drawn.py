@@ -70,6 +70,6 @@ def run_on_drawn(model: Subject, exact: Sequence[Graph], draws: int, seed: int) 
             return good
         message = next((r for r in results if isinstance(r, str)), message)
     raise EquivalenceError(
-        f"expected inputs that the first model runs on, found none among {draws * len(ROUNDS)} drawn ones (give some "
-        f"with inputs=): {message}"
+        f"expected inputs that the first model runs on, found none among {draws * len(ROUNDS)} drawn ones (--dim or "
+        f"dims= gives sizes, inputs= values): {message}"
     )

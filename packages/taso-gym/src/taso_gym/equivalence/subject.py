@@ -16,7 +16,7 @@ from taso_gym.equivalence.draw import input_kinds
 from taso_gym.equivalence.runtime import Feeds, run_model
 from taso_gym.errors import EquivalenceError
 from taso_gym.graph import Graph
-from taso_gym.onnx_io import from_model, load, save, to_model
+from taso_gym.onnx_io import from_model, load, save, to_model, with_dims
 from taso_gym.onnx_io.types import element_of
 from taso_gym.tensor import TensorType
 
@@ -43,12 +43,16 @@ class Subject:
         return run_model(self.content, feeds)
 
 
-def subject(model: Graph | ModelProto | str | Path, stack: ExitStack) -> Subject:
-    """Return a model as something to run; what has to lie on disk for that does so until the stack is closed."""
+def subject(model: Graph | ModelProto | str | Path, stack: ExitStack, dims: Mapping[str, int] | None = None) -> Subject:
+    """Return a model as something to run; what has to lie on disk for that does so until the stack is closed.
+
+    Sizes that are given for dimensions are added to those that a graph knows.
+    """
     if isinstance(model, str | Path):
-        graph = load(model)
+        graph = load(model, dims)
         return Subject(graph, Path(model), _weight_bytes(graph))
     graph = from_model(model) if isinstance(model, ModelProto) else model
+    graph = with_dims(graph, {**graph.info.dims, **(dims or {})})
     size = _weight_bytes(graph)
     if size <= FILE_BYTES:
         return Subject(graph, (model if isinstance(model, ModelProto) else to_model(graph)).SerializeToString(), size)

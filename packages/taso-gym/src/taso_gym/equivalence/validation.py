@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
@@ -42,6 +42,7 @@ def validate(
     draws: int = 3,
     seed: int = 0,
     tolerance: float | None = None,
+    dims: Mapping[str, int] | None = None,
     rewritten: tuple[Graph, Graph] | None = None,
 ) -> Report:
     """Compare two models on inputs drawn for their types and, for open dimensions, of several sizes.
@@ -60,11 +61,12 @@ def validate(
         draws: how often random inputs are drawn.
         seed: of the draws.
         tolerance: for floating-point outputs, instead of the one of their type.
+        dims: sizes of open dimensions of ``a`` for the first draw; the others are of other sizes, and may fail.
         rewritten: the graphs of the two, where the second was made of the first by rewriting; the parts in which they
             differ are computed in float64 where the whole can't be.
 
     Raises:
-        OptionError: fewer than one draw, or no inputs.
+        OptionError: fewer than one draw, no inputs, or ``a`` has no dimension of a name in ``dims``.
         EquivalenceError: inputs or outputs don't have the same names and types, or ``a`` runs on none of the inputs.
         ModelError: a model can't be read.
         MissingPackageError: onnxruntime isn't installed.
@@ -72,7 +74,7 @@ def validate(
     if draws < 1 or inputs == []:
         raise OptionError(f"expected at least one draw, found {draws if inputs is None else 0}")
     with ExitStack() as stack:
-        first, second = (subject(model, stack) for model in (a, b))
+        first, second = subject(a, stack, dims), subject(b, stack)
         expect_one_interface(first.graph, second.graph)
         if inputs is not None:
             drawn = run_on_given(first, inputs)
