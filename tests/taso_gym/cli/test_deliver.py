@@ -18,7 +18,7 @@ from taso_gym.cli.deliver import Wanted, deliver
 from taso_gym.cost.measure import SessionSettings, measure
 from taso_gym.cost.measurement import THREAD_CPU, Measurement
 from taso_gym.equivalence import Baseline, Report
-from taso_gym.errors import CostError
+from taso_gym.errors import CostError, EquivalenceError
 from taso_gym.rules.notation import parse_rules
 from taso_gym.rules.ruleset import RuleSet
 from taso_gym.search import Budget
@@ -229,3 +229,44 @@ def test_what_only_logits_show_is_left_out_alone(tmp_path, monkeypatch, capsys):
     deliver(path, out, result, Wanted(timed=False))
     assert "left out: lie;" in capsys.readouterr().out
     assert [node.op_type for node in onnx.load(out).graph.node] == ["MatMul", "Neg", "Neg", "Relu", "Softmax"]
+
+
+def interrupt(*_, **__):
+    raise KeyboardInterrupt
+
+
+def test_a_result_whose_timing_is_interrupted_is_written_and_said_not_to_be_timed(model, monkeypatch, capsys):
+    monkeypatch.setattr(sys.modules["taso_gym.cli.deliver"], "measure", interrupt)
+    out = model.with_name("out.onnx")
+    assert run("optimize", model, "-o", out, "--search", "greedy") == 130
+    assert len(onnx.load(out).graph.node) == 1
+    said = f"{out} written: not timed, as that was interrupted; it may be slower than {model}"
+    assert said in capsys.readouterr().out
+
+
+def test_an_unchanged_model_is_written_where_measuring_settings_is_interrupted(addition, monkeypatch, capsys):
+    monkeypatch.setattr(sys.modules["taso_gym.cli.deliver"], "best_settings", interrupt)
+    out = addition.with_name("out.onnx")
+    assert run("optimize", addition, "-o", out, "--search", "greedy", "--session-settings") == 130
+    assert out.read_bytes() == addition.read_bytes()
+
+
+DOUBLED = "g (float[4] x) => (float[4] y) { a = Mul(x, w)\n b = Relu(a)\n y = Relu(b) }"
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (parsed(DOUBLED, w=np.float32(3)), "the model itself isn't read as onnxruntime runs it"),
+        (parsed(DOUBLED, opset=19, w=np.float32(3)), "conversion changes what the model computes"),
+    ],
+)
+def test_no_rule_is_blamed_for_what_differs_without_any(given, message, tmp_path, capsys):
+    path, out = tmp_path / "model.onnx", tmp_path / "out.onnx"
+    onnx.save(given, path)
+    result = optimize(onnx_io.from_model(parsed(DOUBLED, w=np.float32(2))), "greedy", budget=Budget(steps=50))
+    assert result.applied
+    with pytest.raises(EquivalenceError, match=f"^different: output 'y': .*: {message}; nothing was written$"):
+        deliver(path, out, result, Wanted(timed=False))
+    assert "looking for the rule" not in capsys.readouterr().out
+    assert not out.exists()

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from typing import Any, NoReturn
 
 from rich.console import Console
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from taso_gym.errors import OptionError, TasoError
 
@@ -65,6 +66,17 @@ def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
 def say(text: str) -> None:
     """Print a line as it is, however long: a path that is broken in two can't be copied."""
     console.print(text, soft_wrap=True)
+
+
+def progress_bar() -> Progress:
+    """Return a bar that says what is done and the best so far."""
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}", markup=False),
+        TextColumn("{task.fields[best]}", markup=False),
+        TimeElapsedColumn(),
+    )
+    return Progress(*columns, console=console, transient=True)
 
 
 def seconds(text: str) -> float:

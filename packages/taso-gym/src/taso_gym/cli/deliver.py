@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-
-from rich.progress import Progress as Bar
-from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
+from typing import NamedTuple
 
 from taso_gym import onnx_io
 from taso_gym.atomic import replacing
-from taso_gym.console import console, say
+from taso_gym.console import console, progress_bar, say
 from taso_gym.cost import bind_dims
 from taso_gym.cost.measure import SessionSettings, measure
 from taso_gym.cost.measurement import MIN_GAIN, Measurement
@@ -48,6 +46,14 @@ class Wanted:
         return "--no-measure without --session-settings" if self.settings else "--no-measure"
 
 
+class _Timing(NamedTuple):
+    """Session settings that pay, and how the file as given and the result compare; of neither more than was done."""
+
+    settings: SessionSettings = DEFAULT
+    found: Measurement | None = None
+    interrupted: bool = False
+
+
 class _DifferenceError(EquivalenceError):
     """The result computes something else than the original."""
 
@@ -60,9 +66,11 @@ def deliver(model: Path, output: Path, result: Result, wanted: Wanted) -> None:
     """Write the result if it is equal and better, else what is left of it without the rules that make it differ.
 
     Better means faster where time is the objective, else that the objective is lower, with the time that was measured,
-    or that a limit is kept which the original breaks. Where nothing is better, the original is written.
+    or that a limit is kept which the original breaks. Where nothing is better, the original is written. A result whose
+    timing is interrupted is written, too, and it is said that it may be slower.
 
     Raises:
+        KeyboardInterrupt: timing was interrupted; what is left is written.
         EquivalenceError: the result differs whatever is left out, or can't be compared, and nothing forces us.
         CostError: it needs more memory than the limit, or can't be timed, and nothing forces us.
     """
@@ -70,6 +78,7 @@ def deliver(model: Path, output: Path, result: Result, wanted: Wanted) -> None:
     try:
         _deliver(model, output, result, wanted)
     except _DifferenceError as error:
+        _expect_read(model, result, error)
         say(f"{error}: looking for the rule that makes it differ")
         rest = result.equal_part(Baseline(model, dims).differs)  # its sites were equal, each by itself
         if rest and not rest[1]:  # only logits or whole numbers show it
@@ -84,6 +93,22 @@ def deliver(model: Path, output: Path, result: Result, wanted: Wanted) -> None:
             raise EquivalenceError(f"{still}; nothing was written") from still
 
 
+def _expect_read(model: Path, result: Result, error: _DifferenceError) -> None:
+    """Refuse a model that isn't equal to itself as it was read: it isn't for a rule that the result differs.
+
+    Raises:
+        EquivalenceError: it isn't.
+    """
+    dims = result.original.info.dims
+    if compare(model, result.original, dims=dims).ok:
+        return
+    same = onnx_io.load(model).info.opsets == result.original.info.opsets
+    what = (
+        "the model itself isn't read as onnxruntime runs it" if same else "conversion changes what the model computes"
+    )
+    raise EquivalenceError(f"{error}: {what}; nothing was written")
+
+
 def _deliver(model: Path, output: Path, result: Result, wanted: Wanted) -> None:
     _expect_fits(result, force=wanted.force)
     if not result.applied:
@@ -93,14 +118,30 @@ def _deliver(model: Path, output: Path, result: Result, wanted: Wanted) -> None:
         with replacing(output) as temporary:
             onnx_io.save(result.graph, temporary, final=output)
             ran = _compare(model, temporary, result, force=wanted.force)
-            settings, found = _measured(model, temporary, result, wanted) if ran else (DEFAULT, None)
-            if found and not wanted.force and (reason := _in_vain(result, found)):
+            timing = _measured(model, temporary, result, wanted) if ran else _Timing()
+            if timing.found and not wanted.force and (reason := _in_vain(result, timing.found)):
                 raise _NotFaster(reason)
     except _NotFaster as error:
         _deliver_original(model, output, result, wanted, str(error))
     else:
-        say(f"{output} written: {found.speedup(RESULT) if found else 'not timed'}")
-        _put_settings(output, settings, wanted)
+        say(f"{output} written: {_faster(model, output, timing)}")
+        _put_settings(output, timing.settings, wanted)
+        _end(timing)
+
+
+def _faster(model: Path, output: Path, timing: _Timing) -> str:
+    """Return what is known of how fast a result is."""
+    if timing.interrupted:
+        return (
+            f"not timed, as that was interrupted; it may be slower than {model}: "
+            f"taso-gym measure {model} {output} says whether it is"
+        )
+    return str(timing.found.speedup(RESULT)) if timing.found else "not timed"
+
+
+def _end(timing: _Timing) -> None:
+    if timing.interrupted:
+        raise KeyboardInterrupt
 
 
 def _deliver_original(model: Path, output: Path, result: Result, wanted: Wanted, reason: str) -> None:
@@ -109,12 +150,13 @@ def _deliver_original(model: Path, output: Path, result: Result, wanted: Wanted,
     They are measured on the file where it is: a copy of it goes straight to its place, which is looked at for other
     files of the names that it refers to.
     """
-    settings, found = _measured(model, model, result, wanted) if wanted.settings else (DEFAULT, None)
-    if found and not found.gain(RESULT) and not wanted.force:
-        settings = DEFAULT
+    timing = _measured(model, model, result, wanted) if wanted.settings else _Timing()
+    if timing.found and not timing.found.gain(RESULT) and not wanted.force:
+        timing = timing._replace(settings=DEFAULT)
     onnx_io.copy(model, output)
     say(f"{output} is {model} unchanged: {reason}")
-    _put_settings(output, settings, wanted)
+    _put_settings(output, timing.settings, wanted)
+    _end(timing)
 
 
 def _in_vain(result: Result, found: Measurement) -> str:
@@ -173,7 +215,7 @@ def _compare(model: Path, written: Path, result: Result, *, force: bool) -> bool
     return True
 
 
-def _measured(model: Path, written: Path, result: Result, wanted: Wanted) -> tuple[SessionSettings, Measurement | None]:
+def _measured(model: Path, written: Path, result: Result, wanted: Wanted) -> _Timing:
     """Return session settings that pay where they are asked for, and how the file as given and the result compare.
 
     Raises:
@@ -184,12 +226,14 @@ def _measured(model: Path, written: Path, result: Result, wanted: Wanted) -> tup
         if wanted.settings:
             settings = best_settings(written, threads=wanted.threads, provider=wanted.provider, dims=dims)
         differ = written != model or settings != DEFAULT
-        return settings, _timed(model, written, settings, wanted, dims) if wanted.timed and differ else None
+        return _Timing(settings, _timed(model, written, settings, wanted, dims) if wanted.timed and differ else None)
+    except KeyboardInterrupt:
+        return _Timing(interrupted=True)
     except CostError as error:
         if not wanted.force:
             raise CostError(f"{error}; nothing was written: {wanted.untimed} writes it without timing it") from error
         say(f"not timed: {error}")
-        return DEFAULT, None
+        return _Timing()
 
 
 def _timed(
@@ -211,14 +255,3 @@ def _timed(
     if found.unstable:
         say("the machine was busy: halves of the measurement differ by over 2 %")
     return found
-
-
-def progress_bar() -> Bar:
-    """Return a bar that says what is done and the best so far."""
-    columns = (
-        SpinnerColumn(),
-        TextColumn("{task.description}", markup=False),
-        TextColumn("{task.fields[best]}", markup=False),
-        TimeElapsedColumn(),
-    )
-    return Bar(*columns, console=console, transient=True)

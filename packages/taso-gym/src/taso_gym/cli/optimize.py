@@ -12,10 +12,10 @@ from rich.table import Table
 from taso_gym import onnx_io
 from taso_gym.atomic import check_target
 from taso_gym.cli.choices import CLASSES, COSTS, Cache, RuleSource
-from taso_gym.cli.deliver import Wanted, deliver, progress_bar
+from taso_gym.cli.deliver import Wanted, deliver
 from taso_gym.cli.judges import judge_of, provider_of
 from taso_gym.cli.runs import expect_runs, expect_timed
-from taso_gym.console import console, dimensions, parse_bytes, say, seconds
+from taso_gym.console import console, dimensions, parse_bytes, progress_bar, say, seconds
 from taso_gym.cost import bind_dims
 from taso_gym.cost.objective import QUANTITIES, Objective
 from taso_gym.errors import OptionError
