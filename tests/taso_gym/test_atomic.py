@@ -36,6 +36,11 @@ def test_a_missing_folder_is_named(tmp_path):
         write_text(tmp_path / "none" / "a.txt", "x")
 
 
+def test_what_is_no_path_is_named(tmp_path):
+    with pytest.raises(OptionError, match=r"expected the path of a file to write, found '.*a\\x00b'"):
+        write_text(tmp_path / "a\0b", "new")
+
+
 def test_a_folder_of_that_name_is_named(tmp_path):
     with pytest.raises(OptionError, match="expected the name of a file to write, found the folder"):
         write_text(tmp_path, "x")

@@ -58,9 +58,11 @@ def check_target(path: str | Path) -> Path:
     """Return the path of a file that is to be written; to be called before work that a wrong path would waste.
 
     Raises:
-        OptionError: its folder doesn't exist or can't be written, or it is a folder itself.
+        OptionError: its folder doesn't exist or can't be written, or it is a folder itself, or no path.
     """
     target = Path(path)
+    if "\0" in str(target):
+        raise OptionError(f"expected the path of a file to write, found {str(target)!r}")
     if not target.parent.is_dir():
         raise OptionError(f"expected a folder to write {target.name} into, found none at {target.parent}")
     if target.is_dir():

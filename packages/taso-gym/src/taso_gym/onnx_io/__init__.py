@@ -48,7 +48,7 @@ def load(source: str | Path | ModelProto, dims: Mapping[str, int] | None = None)
     """
     if isinstance(source, ModelProto):
         return with_dims(from_model(source), dims or {})
-    if not isinstance(cast("object", source), (str, PathLike)):
+    if not isinstance(cast("object", source), (str, PathLike)) or "\0" in str(source):
         raise OptionError(f"expected the path of a model or a ModelProto, found {source!r}")
     file = MappedFile(Path(source))
     model, spans = read_model(file)
