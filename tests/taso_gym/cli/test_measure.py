@@ -22,6 +22,13 @@ def test_files_are_timed_side_by_side(model, capsys):
     assert "times faster than the first" in capsys.readouterr().out.replace("\n", " ")
 
 
+def test_a_file_that_is_given_twice_is_timed_twice(model, capsys, monkeypatch):
+    monkeypatch.chdir(model.parent)
+    assert run("measure", *["open.onnx"] * 3, "--sessions", "1", "--rounds", "1") == 0
+    said = capsys.readouterr().out
+    assert all(f"│ {name} " in said for name in ("open.onnx", "open.onnx (2)", "open.onnx (3)"))
+
+
 def test_an_unknown_dimension_is_refused(model, capsys):
     assert run("measure", model, "--dim", "bacth=4") == 2
     assert "expected dimensions of the inputs (batch), found bacth" in capsys.readouterr().err

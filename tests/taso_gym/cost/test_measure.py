@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import onnx
 import pytest
 from cost_graphs import write_chain
@@ -125,6 +126,26 @@ def test_a_file_that_is_no_model_is_one_line(tmp_path: Path) -> None:
 def test_what_there_is_none_of_is_named(tmp_path: Path, few: str) -> None:
     with pytest.raises(OptionError, match=f"expected at least one of the {few}, found 0"):
         measure({"one": tmp_path / "none.onnx"}, **{few: 0})
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"threads": "2"}, "expected a whole number as threads, found '2'"),
+        ({"sessions": True}, "expected a whole number as sessions, found True"),
+        ({"rounds": 1.5}, "expected a whole number as rounds, found 1.5"),
+        ({"seed": 0.5}, "expected a whole number as seed, found 0.5"),
+        ({"seed": -1}, "expected a seed of 0 or more, found -1"),
+    ],
+)
+def test_what_is_no_whole_number_is_named(tmp_path: Path, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(OptionError, match=message):
+        measure({"one": tmp_path / "none.onnx"}, **options)
+
+
+def test_numbers_of_numpy_are_numbers(tmp_path: Path) -> None:
+    model, one = write_chain(tmp_path / "a.onnx", 1, rows="n"), np.int64(1)
+    assert measure({"m": model}, dims={"n": np.int64(64)}, threads=one, sessions=one, rounds=one, seed=one).rounds
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:

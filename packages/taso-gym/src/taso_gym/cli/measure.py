@@ -31,7 +31,7 @@ def measure(
     for path in models:
         if not path.is_file():
             raise OptionError(f"expected an ONNX file, found none at {path}")
-    names, dims = {str(path): path for path in models}, dimensions(dim or [])
+    names, dims = _named(models), dimensions(dim or [])
     known = {symbol for path in models for symbol in _symbols(path)} if dims else set[str]()
     if unknown := sorted(dims.keys() - known):
         choices = ", ".join(sorted(known)) or "none, as all sizes are fixed"
@@ -46,6 +46,15 @@ def measure(
     console.print(table)
     if found.unstable:
         say(f"the machine was busy: halves of the rounds differ by over 2 % for {', '.join(found.unstable)}")
+
+
+def _named(models: Sequence[Path]) -> dict[str, Path]:
+    """Return files by their paths; one that is given again is numbered: it shows the noise."""
+    named: dict[str, Path] = {}
+    for i, path in enumerate(models):
+        before = models[:i].count(path)
+        named[f"{path} ({before + 1})" if before else str(path)] = path
+    return named
 
 
 def _symbols(path: Path) -> Sequence[str]:

@@ -16,6 +16,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass
+from numbers import Integral
 from pathlib import Path
 from statistics import median
 from types import TracebackType
@@ -106,15 +107,19 @@ def measure(
         progress: called with (rounds done, rounds in all).
 
     Raises:
-        OptionError: no model, session, thread or round, or an unknown provider.
+        OptionError: no model, session, thread or round, a negative seed, or an unknown provider.
         MissingPackageError: onnxruntime isn't installed.
         CostError: a model doesn't load, run or answer in time, or the provider isn't there.
     """
     _expect_some(models=len(models), sessions=sessions, rounds=MANY if rounds is None else rounds, threads=threads)
+    _expect_whole("seed", seed)
+    if seed < 0:
+        raise OptionError(f"expected a seed of 0 or more, found {seed}")
     require_provider(provider)
     estimator, summary = (THREAD_CPU, median) if threads == 1 and provider == "cpu" else (WALL, min)
     times = {name: list[float]() for name in models}
-    common = {"threads": threads, "provider": PROVIDERS[provider], "dims": dict(dims or {}), "seed": seed}
+    sizes = {name: int(size) for name, size in (dims or {}).items()}
+    common = {"threads": int(threads), "provider": PROVIDERS[provider], "dims": sizes, "seed": int(seed)}
     with tempfile.TemporaryDirectory(prefix="taso-gym-") as folder:
         own = {name: {**common, "model": _as_file(model, Path(folder))} for name, model in models.items()}
         for name in models:
@@ -132,8 +137,14 @@ def measure(
 
 def _expect_some(**counts: int) -> None:
     for name, count in counts.items():
+        _expect_whole(name, count)
         if count < 1:
             raise OptionError(f"expected at least one of the {name}, found {count}")
+
+
+def _expect_whole(name: str, value: object) -> None:
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        raise OptionError(f"expected a whole number as {name}, found {value!r}")
 
 
 def _rounds(
