@@ -8,13 +8,14 @@ import onnx
 import pytest
 from command_line import run
 from cost_graphs import mlp, table_of
+from model_texts import parsed
 from network_runs import small
 from onnx import TensorProto, helper
 
 from taso_gym import cost as cost_models
 from taso_gym import onnx_io
 from taso_gym.cli import costs
-from taso_gym.cli.costs import peaks
+from taso_gym.cli.rows import Row, peaks, speeds
 from taso_gym.cost.recorded import RecordedCost
 from taso_gym.cost_model import Cost
 from taso_gym.errors import CostError
@@ -47,6 +48,22 @@ def test_profile_says_what_could_not_be_measured(tmp_path, capsys):
     assert "don't run alone; what is shown is the least that they could take: Relu y" in " ".join(
         capsys.readouterr().out.split()
     )
+
+
+def test_a_profile_says_nothing_of_speed_where_sizes_depend_on_values(tmp_path, capsys):
+    path = tmp_path / "nonzero.onnx"
+    onnx.save(parsed("g (float[64, 64] x) => (int64[2, n] y) { a = Relu(x)\n y = NonZero(a) }"), path)
+    assert run("profile", path, "--cache", tmp_path / "cache.db") == 0
+    said = capsys.readouterr().out
+    assert re.search(r"NonZero.* y +│ .*│ – +│ – +│ – +│", said)
+    assert re.search(r"Relu a +│ .*│ \d+\.\d +│ \d+\.\d +│ \d+% +│", said)
+
+
+def test_more_than_the_peak_is_not_said():
+    cost = Cost(time_ps=1000, flops=6, bytes_moved=4)
+    assert speeds(Row("Relu", cost, sized=True), 12, 5) == ("6.0", "4.0", "80%")
+    assert speeds(Row("Relu", cost, sized=True), 12, 3) == ("–", "–", "–")
+    assert speeds(Row("Relu", cost, sized=False), 12, 5) == ("–", "–", "–")
 
 
 class Measured:
@@ -193,6 +210,12 @@ def test_no_calibration_where_too_little_is_recorded(calibrated, recorded, found
     code, compared = calibrated(recorded, (5, 6, 7))
     assert (code, compared) == (2, [])
     assert f"found {found} variants in recorded:" in capsys.readouterr().err
+
+
+def test_no_table_is_asked_for_where_there_are_too_few_variants(calibrated, capsys):
+    assert calibrated((4, 5), (5,)) == (2, [])
+    said = capsys.readouterr().err
+    assert "expected a model with 2 variants at least to judge a table by, found 1" in said and "record" not in said
 
 
 def test_nothing_is_left_out_where_all_is_recorded(calibrated, capsys):

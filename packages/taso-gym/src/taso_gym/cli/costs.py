@@ -7,7 +7,7 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 import typer
 from rich.markup import escape
@@ -19,22 +19,18 @@ from taso_gym import onnx_io
 from taso_gym.atomic import check_target
 from taso_gym.cli.choices import CLASSES, COSTS, Cache, Dim, RuleSource
 from taso_gym.cli.judges import judge_of, provider_of
+from taso_gym.cli.rows import peaks, rows_of, speeds
 from taso_gym.console import console, dimensions, say
 from taso_gym.cost.calibrate import calibrate as compare
 from taso_gym.cost.onnxruntime import OnnxRuntimeCost
 from taso_gym.cost.recorded import SUFFIX, RecordedCost, merged
 from taso_gym.cost.recorded import Table as CostTable
 from taso_gym.cost.recorded import record as record_table
-from taso_gym.cost.region import Region, lone
 from taso_gym.cost.variants import neighbourhood, random_variants
-from taso_gym.cost_model import Cost
 from taso_gym.errors import CostError, OptionError
 from taso_gym.graph import Graph
-from taso_gym.ops import OPERATORS
 from taso_gym.rules.rule import numerics_named
 from taso_gym.rules.ruleset import RuleSet
-from taso_gym.signature import OpaqueOperator, signature
-from taso_gym.tensor import TensorType
 
 ROWS = 40
 IN_TURNS_S = 30.0
@@ -43,7 +39,6 @@ LARGE = 0.01
 """Part of a model's time from which on an operator may show what the machine reaches."""
 LEAST = 2
 """Variants that a cost model is judged by."""
-SQUARES, LONG = (256, 512, 1024), (1 << 14, 1 << 18, 1 << 24)
 
 Model = Annotated[Path, typer.Argument(help="An ONNX file.")]
 Threads = Annotated[int, typer.Option(help="Threads to run with.", min=1)]
@@ -58,22 +53,21 @@ def profile(
 
     The peak is the most that MatMul and Add reach, or a large operator of the model. Times are within their interval
     with 85 % confidence; there is none of operators too small to be measured again in half a minute.
+    Dashes stand where it isn't known how much an operator does, as the sizes of its outputs depend on values.
     """
     graph = onnx_io.load(model, dims=dimensions(dim or []))
     with _measuring("measuring") as progress:
         measured = _in_turns(_model(provider, graph, threads, cache, progress), [graph], progress, IN_TURNS_S)
-        rows = sorted(_rows(graph, measured), key=lambda row: -row.cost.time_ps)
+        rows = sorted(rows_of(graph, measured), key=lambda row: -row.cost.time_ps)
         total = sum(row.cost.time_ps for row in rows) or 1
-        large = [row.cost for row in rows if row.measured and row.cost.time_ps >= LARGE * total]
+        large = [row.cost for row in rows if row.measured and row.sized and row.cost.time_ps >= LARGE * total]
         peak_gflops, peak_gbs = peaks(measured, large)
     say(f"peak: {peak_gflops:.0f} GFLOP/s, {peak_gbs:.0f} GB/s, {threads} threads")
     table = Table("operator", "ms", "interval", "share", "GFLOP/s", "GB/s", "of peak", title=f"{total / 1e9:.3f} ms")
-    for name, cost, interval, _ in rows[:ROWS]:
-        within = f"{interval[0] / 1e9:.4f}–{interval[1] / 1e9:.4f}" if interval else ""
-        gflops, gbs = (1e3 * n / max(cost.time_ps, 1) for n in (cost.flops, cost.bytes_moved))
-        reached = max(gflops / peak_gflops, gbs / peak_gbs)
-        share = f"{cost.time_ps / total:.1%}"
-        table.add_row(name, f"{cost.time_ms:.4f}", within, share, f"{gflops:.1f}", f"{gbs:.1f}", f"{reached:.0%}")
+    for row in rows[:ROWS]:
+        within = f"{row.interval[0] / 1e9:.4f}–{row.interval[1] / 1e9:.4f}" if row.interval else ""
+        share = f"{row.cost.time_ps / total:.1%}"
+        table.add_row(row.name, f"{row.cost.time_ms:.4f}", within, share, *speeds(row, peak_gflops, peak_gbs))
     console.print(table)
     if len(rows) > ROWS:
         say(f"and {len(rows) - ROWS} more, {sum(row.cost.time_ps for row in rows[ROWS:]) / total:.1%} of the time")
@@ -154,37 +148,14 @@ def record(
     say(f"{output}: {len(found.costs)} operators and fused groups on {found.device}")
 
 
-def peaks(model: OnnxRuntimeCost, large: Sequence[Cost] = ()) -> tuple[float, float]:
-    """Return the most that the machine reaches: GFLOP/s in square MatMuls, GB/s in Adds, from cache or from memory.
-
-    Args:
-        model: measures them, once: at a slow moment it may be.
-        large: costs of operators that take long enough to show more than that.
-
-    Raises:
-        CostError: none of them takes longer than what is measured around it.
-    """
-    squares = [TensorType("float", (n, n)) for n in SQUARES]
-    products = [model.node(signature(OPERATORS["", "MatMul"], {}, [t, t])) for t in squares]
-    streams = [
-        model.node(signature(OPERATORS["", "Add"], {}, [t, t])) for t in (TensorType("float", (n,)) for n in LONG)
-    ]
-    gflops = [1e3 * c.flops / c.time_ps for c in products if c.time_ps]
-    gbs = [1e3 * c.bytes_moved / c.time_ps for c in streams if c.time_ps]
-    if not gflops or not gbs:
-        raise CostError("expected MatMul and Add to take some time, found none: is the machine busy? Try again")
-    return (
-        max([*gflops, *(1e3 * c.flops / c.time_ps for c in large)]),
-        max([*gbs, *(1e3 * c.bytes_moved / c.time_ps for c in large)]),
-    )
-
-
 def _recorded(model: RecordedCost, start: Graph, variants: Sequence[Graph]) -> list[Graph]:
     """Return the variants that are recorded, and say how many aren't: the others have no costs to judge.
 
     Raises:
         CostError: the start isn't, or fewer than two are.
     """
+    if len(variants) < LEAST:
+        raise CostError(f"expected a model with {LEAST} variants at least to judge a table by, found {len(variants)}")
     whole = [graph for graph in variants if model.share_recorded(graph) == 1]
     if (share := model.share_recorded(start)) < 1 or len(whole) < LEAST:
         raise CostError(
@@ -194,29 +165,6 @@ def _recorded(model: RecordedCost, start: Graph, variants: Sequence[Graph]) -> l
     if len(whole) < len(variants):
         say(f"left out: {len(variants) - len(whole)} of {len(variants)} variants, which {model.name} hasn't in whole")
     return whole
-
-
-class _Row(NamedTuple):
-    """An operator's part of a profile: what it costs, the interval in picoseconds, and whether it could be measured."""
-
-    name: str
-    cost: Cost
-    interval: tuple[int, int] | None = None
-    measured: bool = True
-
-
-def _rows(graph: Graph, model: OnnxRuntimeCost) -> list[_Row]:
-    rows: list[_Row] = []
-    for node_id, node in graph.operators():
-        context, name = model.context(graph, node_id), f"{node.sig.op.key} {node.names[0] or node_id}"
-        if (cost := model.node(node.sig, context)).time_ps:
-            if isinstance(node.sig.op, OpaqueOperator):
-                rows.append(_Row(name, cost))
-                continue
-            region = context if isinstance(context, Region) else lone(node.sig)
-            measured = model.executed_in(region) is not None
-            rows.append(_Row(name, cost, model.interval(region) if measured else None, measured))
-    return rows
 
 
 def _model(provider: str, graph: Graph, threads: int, cache: Path | None, progress: Any) -> OnnxRuntimeCost:
