@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable
 from copy import copy
 from dataclasses import replace
@@ -19,6 +20,7 @@ from taso_gym.builder import GraphBuilder
 from taso_gym.cost import node_times
 from taso_gym.cost.measurement import THREAD_CPU, Measurement
 from taso_gym.cost.onnxruntime import OnnxRuntimeCost
+from taso_gym.cost_model import Cost
 from taso_gym.errors import CheckpointError, CostError, OptionError
 from taso_gym.graph import Graph
 from taso_gym.rules.notation import parse_rules
@@ -454,3 +456,26 @@ def test_it_is_part_of_optimising_by_measured_costs(first: Finalist, taking: Any
     assert result.search.explored > first.found.explored and result.search.seconds > 0
     assert any(text.startswith("measuring") for text in asked)
     assert not optimize(layers(), budget=5.0, finalists=False, **given).bouts  # pyright: ignore[reportArgumentType]
+
+
+@pytest.mark.parametrize("contested", [True, False])
+def test_measuring_the_start_is_part_of_the_budget(contested: bool, first: Finalist, monkeypatch: Any) -> None:
+    """It takes 18 of 20 seconds: the first search gets half of what is left, or all where nothing comes after it."""
+    now, graph_cost, asked = [0.0], OnnxRuntimeCost.graph, list[float]()
+
+    def cost(model: OnnxRuntimeCost, graph: Graph) -> Cost:
+        now[0] = 18.0
+        return graph_cost(model, graph)
+
+    def search(start: RewriteState, _search: str, budget: Budget, *_: Any, **__: Any) -> SearchResult:
+        asked.append(budget.seconds)
+        return SearchResult(start, (), 0, 0.0, exhausted=True, interrupted=True)
+
+    module = sys.modules[optimize.__module__]
+    monkeypatch.setattr(OnnxRuntimeCost, "graph", cost)
+    monkeypatch.setattr(module, "run", search)
+    monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    model = first.start.cost_model
+    assert model
+    optimize(first.start.graph, rules=first.start.rules, cost=model, budget=20.0, finalists=contested)
+    assert asked == [1.0 if contested else 2.0]

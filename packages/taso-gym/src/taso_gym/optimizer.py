@@ -133,7 +133,7 @@ def optimize(
         search: a row of `taso_gym.search.SEARCHES`.
         rules: name or path of a rule set, or the set itself.
         cost: a row of `taso_gym.cost.COST_MODELS`, or a cost model itself.
-        budget: seconds, or a `Budget`.
+        budget: seconds, or a `Budget`; where costs are measured, measuring those of the start is part of it.
         seed: of the search.
         dims: values of symbolic dimensions for a cost model given by name; they don't enter the file.
         numerics: the loosest class of rules to use.
@@ -164,10 +164,12 @@ def optimize(
     kept = {"on_progress": on_progress, "checkpoint": checkpoint, "objective": goal}
     contested = finalists and goal.is_time and isinstance(judge, OnnxRuntimeCost) and spend.seconds < math.inf
     bouts: list[Bout] = []
+    costing = 0.0 if judge.deterministic else time.monotonic() - began  # what the start executes was measured
+    left = max(spend.seconds - costing, 0.0)
     if not contested:
-        found = run(start, search, spend, seed, **kept, **options)
+        found = run(start, search, spend._replace(seconds=left), seed, **kept, **options)
     else:
-        first = spend._replace(seconds=FIRST * spend.seconds, idle=IDLE * spend.seconds)
+        first = spend._replace(seconds=FIRST * left, idle=IDLE * spend.seconds)
         found = run(start, search, first, seed, **kept, **options)
         differs = Baseline(graph).differs
         contest = Contest(Finalist("first", start, found), search, seed, options, differs=differs, progress=on_contest)
