@@ -147,9 +147,9 @@ def test_a_step_that_measures_ends_when_it_took_long(start, name, options, monke
     assert max(after - before for before, after in pairwise(seen)) == 1
 
 
-@pytest.mark.parametrize(("name", "options"), WEIGHING, ids=str)
-def test_a_budget_of_seconds_is_kept_and_has_room_for_what_was_weighed(start, name, options, monkeypatch):
-    """Weighing a rewrite takes a second, applying it three: fifty seconds are used, not more but for the last act."""
+@pytest.fixture
+def now(monkeypatch):
+    """The time in a search: weighing a rewrite takes a second, applying it three."""
     now, delta, apply = [0.0], RewriteState.delta, RewriteState.apply
 
     def taking(seconds, act):
@@ -163,10 +163,23 @@ def test_a_budget_of_seconds_is_kept_and_has_room_for_what_was_weighed(start, na
     monkeypatch.setattr(RewriteState, "apply", taking(3.0, apply))
     for module in (sys.modules[run.__module__], searcher):
         monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    return now
+
+
+@pytest.mark.parametrize(("name", "options"), WEIGHING, ids=str)
+def test_a_budget_of_seconds_is_kept_and_has_room_for_what_was_weighed(start, name, options, now):
+    """Fifty seconds are used, not more but for the last act."""
     found = run(start, name, Budget(50.0), **options)
     assert found.seconds == now[0] and 50 <= found.seconds < 54
     assert found.state.cost.time_ps < start.cost.time_ps
     assert len(found.path) == (3 if (name, options) == ("taso", {}) else 1)
+
+
+def test_a_budget_has_no_room_for_what_gains_nothing(start, now):
+    bottom = run(start, "greedy", Budget()).state
+    now[0], seconds = 0.0, 0.9 * sum(map(len, bottom.matches))
+    found = run(bottom, "taso", Budget(seconds))
+    assert not found.path and seconds <= found.seconds < seconds + 1
 
 
 def test_interruption_keeps_the_best_so_far(start):

@@ -48,6 +48,7 @@ class Descent(Searcher):
         self.alpha = alpha
         self._waiting: list[tuple[Match, int]] = []
         self._weighed: list[tuple[Match, int]] = []
+        self._gains = False
         self._doubtful: list[tuple[Match, int]] = []
         self._lowest = 0
         self._vain: set[tuple[int, int]] = set()
@@ -72,7 +73,8 @@ class Descent(Searcher):
             return True
         matches = [match for row in state.matches for match in row]
         for match in self.chunk(matches, len(self._weighed)):
-            self._weighed.append((match, self.change(state, match)))
+            self._weighed.append((match, change := self.change(state, match)))
+            self._gains |= change < 0
             self.explored += 1
         if len(self._weighed) < len(matches):
             return True
@@ -126,7 +128,7 @@ class Descent(Searcher):
             lower = [(match, change) for match, change in lower if change <= -REAL_PS]
         elif self._looks:
             self._doubtful, self._lowest = self._worth_a_look(), self.best
-        self._waiting, self._weighed = lower, []
+        self._waiting, self._weighed, self._gains = lower, [], False
 
     def _worth_a_look(self) -> list[tuple[Match, int]]:
         """Return the matches of the best state that may pay together with others, those of most time last."""
@@ -172,8 +174,8 @@ class Descent(Searcher):
 
     @property
     def reserve(self) -> float:
-        """A part of the time while matches are weighed, to apply the best of them."""
-        return FINISH if self._weighed else 0.0
+        """A part of the time while matches are weighed, to apply those that lower the value, if there are any."""
+        return FINISH if self._gains else 0.0
 
     def finish(self, interrupted: Callable[[], bool]) -> None:
         """Apply what was weighed on the way down and lowers the value, best first."""
@@ -198,6 +200,7 @@ class Descent(Searcher):
             [(Match(r, tuple(nodes), v), change) for r, nodes, v, change in frontier[name]]
             for name in ("waiting", "weighed", "doubtful")
         )
+        self._gains = any(change < 0 for _, change in self._weighed)
         self._rival_first = {(a, b, c, d): first for a, b, c, d, first in frontier["rivals"]}
         self._vain, self._lowest = {(rule, change) for rule, change in frontier["vain"]}, frontier["lowest"]
         self._seen = set(frontier["seen"])
