@@ -11,7 +11,7 @@ import math
 import time
 from abc import ABC, abstractmethod
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -21,6 +21,7 @@ from taso_gym.cost_model import Cost, CostModel
 from taso_gym.errors import OptionError
 from taso_gym.graph import Graph
 from taso_gym.rules.state import Match, RewriteState
+from taso_gym.search.saved_tree import check_tree
 
 T = TypeVar("T")
 
@@ -221,7 +222,7 @@ class Searcher(ABC):
             OptionError: the data isn't a checkpoint of this kind of search.
         """
         try:
-            _check_tree(data, len(self._start.rules))
+            check_tree(data, len(self._start.rules))
             self._tree[1:] = [(p, Match(r, tuple(nodes), v)) for p, r, nodes, v, _ in data["tree"]]
             self.values[:] = [data["start"], *(int(value) for *_, value in data["tree"])]
             self.explored, self.exhausted = data["explored"], data["exhausted"]
@@ -236,29 +237,3 @@ class Searcher(ABC):
 
 def _never() -> bool:
     return False
-
-
-def _check_tree(data: Mapping[str, Any], rules: int) -> None:
-    """Raise ValueError for numbers of a checkpoint that no search writes; a parent after its child would never end."""
-    tree, (best, best_value) = data["tree"], data["best"]
-    for index, (parent, rule, nodes, variant, value) in enumerate(tree, 1):
-        _expect_counts(f"rewrite {index}", parent, rule, variant, *nodes)
-        if parent >= index or rule >= rules:
-            raise ValueError(f"rewrite {index} of rule {rule} after rewrite {parent}")
-        _expect_numbers(value)
-    _expect_numbers(data["start"], best_value)
-    _expect_counts("explored and best", data["explored"], best)
-    if best > len(tree) or not isinstance(data["exhausted"], bool):
-        raise ValueError(f"rewrite {best} of {len(tree)} as the best, exhausted: {data['exhausted']!r}")
-
-
-def _expect_counts(where: str, *numbers: object) -> None:
-    for number in numbers:
-        if isinstance(number, bool) or not isinstance(number, int) or number < 0:
-            raise ValueError(f"{number!r} in {where}")
-
-
-def _expect_numbers(*values: object) -> None:
-    for value in values:
-        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-            raise ValueError(f"{value!r} as a value")
