@@ -297,6 +297,7 @@ def test_damaged_checkpoint_is_refused(start, tmp_path, damage):
         ("exhausted", 0),
         ("start", "1"),
         ("start", float("nan")),
+        ("start", 10**400),
         ("best", 1),
         ("best", [-1, 5]),
         ("best", [9, 5]),

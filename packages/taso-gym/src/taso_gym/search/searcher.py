@@ -229,7 +229,7 @@ class Searcher(ABC):
             self.best, self.best_value = data["best"]
             self.rng.bit_generator.state = data["rng"]
             self.resume(data["frontier"])
-        except (KeyError, TypeError, ValueError, IndexError) as error:
+        except (KeyError, TypeError, ValueError, IndexError, OverflowError) as error:
             raise OptionError(
                 f"expected a checkpoint of {type(self).__name__}, found damaged data or another version's: {error}"
             ) from error
