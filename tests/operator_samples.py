@@ -390,6 +390,7 @@ MICROSOFT_SAMPLES = [
         {"num_heads": 4, "mask_filter_value": -50.0},
     ),
     Sample("ms.MultiHeadAttention", ((2, 5, 8), (2, 5, 8), (2, 5, 8)), {"num_heads": 2, "unidirectional": 1}),
+    Sample("ms.MultiHeadAttention", ((2, 5, 8), (2, 3, 8), (2, 3, 8)), {"num_heads": 2, "unidirectional": 1}),
     Sample("ms.Attention", ((2, 5, 6), (6, 24), (24,)), {"num_heads": 2}),
     Sample("ms.Attention", ((2, 5, 6), (6, 24), (24,)), {"num_heads": 2, "scale": 0.25}),
     Sample("ms.Attention", ((2, 5, 6), (6, 24), (24,), KEEP), {"num_heads": 4}),

@@ -81,6 +81,16 @@ def test_the_digest_sees_into_functions_and_opsets() -> None:
     assert graph_of(hardmax, opset=11) != graph_of(hardmax, opset=13)
 
 
+@pytest.mark.parametrize("pool", ["MaxPool", "AveragePool"])
+def test_pads_of_dilated_pools_that_onnxruntime_makes_another_way_stay_its_own(pool: str) -> None:
+    attributes = 'auto_pad = "SAME_UPPER", dilations = [2, 2], kernel_shape = [3, 3]'
+    model = parsed(f"g (float[1, 1, 8, 8] x) => (y) {{ y = {pool} <{attributes}> (x) }}")
+    graph = from_model(model)
+    assert op_names(graph) == [f"[{pool}]"]
+    x = np.arange(64, dtype=np.float32).reshape(1, 1, 8, 8)
+    np.testing.assert_array_equal(run(to_model(graph), x=x)[0], run(model, x=x)[0])
+
+
 def test_the_meaning_of_old_opsets_is_kept_in_opaque_nodes() -> None:
     text = "g (float[2, 3, 4] x) => (float[2, 3, 4] y) { y = Softmax(x) }"
     assert op_names(graph_of(text, opset=12)) == ["[Softmax]"]

@@ -1,10 +1,11 @@
 import inspect
+from typing import Any
 
 import numpy as np
 import pytest
 
 from taso_gym.errors import TypeInferenceError
-from taso_gym.ops import OPERATORS
+from taso_gym.ops import MICROSOFT, OPERATORS
 from taso_gym.ops.operator import kind_of, shortest
 from taso_gym.signature import signature
 from taso_gym.tensor import TensorType, symbol
@@ -90,6 +91,17 @@ def test_wrong_attributes_are_named(name: str, attrs: dict[str, object], message
 def test_operands_that_dont_fit_are_refused(name: str, shapes: list[tuple], attrs: dict[str, object]) -> None:
     with pytest.raises(TypeInferenceError, match="expected"):
         sig(name, [TensorType("float", s) for s in shapes], **attrs)
+
+
+@pytest.mark.parametrize(("queries", "fits"), [(3, False), (5, True), (7, True), (N, False)])
+def test_fewer_queries_than_keys_are_no_triangle_in_onnxruntime(queries: Any, fits: bool) -> None:
+    types = [TensorType("float", (2, tokens, 8)) for tokens in (queries, 5, 5)]
+    attrs = {"num_heads": 2, "unidirectional": 1}
+    if fits:
+        assert signature(OPERATORS[MICROSOFT, "MultiHeadAttention"], attrs, types).outputs
+    else:
+        with pytest.raises(TypeInferenceError, match="expected as many queries as keys"):
+            signature(OPERATORS[MICROSOFT, "MultiHeadAttention"], attrs, types)
 
 
 def test_mixed_element_types_are_refused() -> None:

@@ -22,13 +22,12 @@ def scaled_dot_product(
     scale: float,
     *biases: Array,
     causal: bool = False,
-    ahead: int = 0,
     softcap: float = 0.0,
 ) -> Array:
     """softmax(scale Q Kᵀ + biases) V over (batch, heads, tokens, size) (Vaswani et al., arXiv 1706.03762, eq. 1).
 
-    K and V may have fewer heads, each of which serves a group of those of Q (Ainslie et al., arXiv 2305.13245). With
-    ``causal`` query i sees the first i + 1 + ``ahead`` keys. A row of which every score is -inf gives 0.
+    K and V may have fewer heads, each of which serves a group of those of Q (Ainslie et al., arXiv 2305.13245). A row
+    of which every score is -inf gives 0.
     """
     (n, heads, length, _), (kv_heads, total) = q.shape, k.shape[1:3]
     grouped = xp.reshape(q, (n, kv_heads, heads // kv_heads * length, q.shape[3]))
@@ -39,7 +38,7 @@ def scaled_dot_product(
     for bias in biases:
         scores = scores + bias
     if causal:
-        seen = xp.asarray(np.tril(np.ones((length, total), bool), ahead))
+        seen = xp.asarray(np.tril(np.ones((length, total), bool)))
         scores = xp.where(seen, scores, xp.constant(-math.inf, scores))
     powers = xp.exp(xp.shift_max(scores, 3))
     weights = xp.ratio(powers, xp.sum(powers, [3]))

@@ -49,6 +49,10 @@ def mha_type(types: Types, attrs: Attrs) -> tuple[TensorType, ...]:
     width = total(shape(types, i)[2] for i in range(3))
     if optional(types, 3):
         expect(shape(types, 3) == (width,), f"a bias of {width}", shape(types, 3))
+    seen = (
+        not attrs["unidirectional"] or q[2] == k[2] or (isinstance(q[2], int) and isinstance(k[2], int) and q[2] > k[2])
+    )
+    expect(seen, "as many queries as keys (of fewer, the last sees all keys in onnxruntime)", f"{q[2]} and {k[2]}")
     check_mask(types, 4, q[0], k[2])
     check_bias(types, 5, (*q[:3], k[2]))
     one_dtype([t for i, t in enumerate(types) if i != 4])
@@ -85,8 +89,7 @@ def multi_head_attention(
     biases = [] if attention_bias is None else [attention_bias]
     if key_padding_mask is not None:
         biases.append(mask_bias(xp, key_padding_mask, mask_filter_value, q))
-    ahead = max(k.shape[2] - q.shape[2], 0) if unidirectional else 0  # the last query sees all keys
-    return join_heads(xp, scaled_dot_product(xp, q, k, v, scale, *biases, causal=bool(unidirectional), ahead=ahead))
+    return join_heads(xp, scaled_dot_product(xp, q, k, v, scale, *biases, causal=bool(unidirectional)))
 
 
 def ms_attention_attrs(attrs: dict[str, Any], types: Types) -> dict[str, Any]:
