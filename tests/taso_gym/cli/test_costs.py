@@ -59,10 +59,10 @@ def test_a_profile_says_nothing_of_speed_where_sizes_depend_on_values(tmp_path, 
     assert re.search(r"Relu a +│ .*│ \d+\.\d +│ \d+\.\d +│ \d+% +│", said)
 
 
-def test_more_than_the_peak_is_not_said():
+def test_speeds_are_said_where_sizes_are_known():
     cost = Cost(time_ps=1000, flops=6, bytes_moved=4)
     assert speeds(Row("Relu", cost, sized=True), 12, 5) == ("6.0", "4.0", "80%")
-    assert speeds(Row("Relu", cost, sized=True), 12, 3) == ("–", "–", "–")
+    assert speeds(Row("Relu", cost, sized=True), 12, 3) == ("6.0", "4.0", "133%")
     assert speeds(Row("Relu", cost, sized=False), 12, 5) == ("–", "–", "–")
 
 
