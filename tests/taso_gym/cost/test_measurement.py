@@ -60,3 +60,8 @@ def test_rounds_of_a_further_session_count_like_those_before() -> None:
     assert list(both.rounds) == ["old", "new"] and both.rounds["new"].shape == (1, 29)
     assert both.speedup("new").ratio == pytest.approx(1.2, rel=0.01)  # the median of 24 and 5
     assert both.rounds["old"][0, -5:].tolist() == [1.0] * 5
+
+
+@pytest.mark.parametrize(("threads", "called"), [(1, "1 thread"), (4, "4 threads")])
+def test_conditions_name_the_threads(threads: int, called: str) -> None:
+    assert Measurement({"old": rounds(1.0)}, threads, "cpu", WALL).conditions == f"cpu, {called}, minimum of wall time"

@@ -251,7 +251,7 @@ def _timed(
             progress=lambda done, total: bar.update(task, best=f"round {done} of {total}"),
         )
     for name in (ORIGINAL, RESULT):
-        say(f"{name}: {found.time_ms(name):.3f} ms in onnxruntime, {found.estimator}")
+        say(f"{name}: {found.time_ms(name):.3f} ms in onnxruntime ({found.conditions})")
     if found.unstable:
         say("the machine was busy: halves of the measurement differ by over 2 %")
     return found

@@ -37,7 +37,7 @@ def measure(
         choices = ", ".join(sorted(known)) or "none, as all sizes are fixed"
         raise OptionError(f"expected dimensions of the inputs ({choices}), found {', '.join(unknown)}")
     found = latency(names, threads=threads, provider=provider, dims=dims, sessions=sessions, rounds=rounds)
-    table = Table(title=f"{found.provider}, {threads} threads, {found.estimator}", title_justify="left")
+    table = Table(title=found.conditions, title_justify="left")
     for name in ("model", "ms", "times faster than the first [95 %]"):
         table.add_column(name, overflow="fold")
     for name in names:

@@ -65,7 +65,7 @@ def optimize(
     checkpoint: Annotated[
         Path | None, typer.Option(help="File to write the search to every half minute, and to resume it from.")
     ] = None,
-    threads: Annotated[int, typer.Option(help="Threads to measure with.", min=1)] = 1,
+    threads: Annotated[int, typer.Option(help="Threads that the model will run with.", min=1)] = 1,
     cache: Cache = None,
     objective: Annotated[
         str, typer.Option(help=f"What is lowered, alone or weighted (time+0.2*memory): {', '.join(QUANTITIES)}.")

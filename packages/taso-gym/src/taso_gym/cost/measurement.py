@@ -42,6 +42,11 @@ class Measurement:
     estimator: str
 
     @property
+    def conditions(self) -> str:
+        """What was measured and how, in words."""
+        return f"{self.provider}, {self.threads} {'thread' if self.threads == 1 else 'threads'}, {self.estimator}"
+
+    @property
     def reference(self) -> str:
         """Name of the model that the others are compared with."""
         return next(iter(self.rounds))
