@@ -28,13 +28,12 @@ def run_in_child(model: Path, feeds: Sequence[Feeds]) -> list[list[Value] | str]
         folder = Path(name)
         listed = [{key: _write(folder, value) for key, value in feed.items()} for feed in feeds]
         (folder / "feeds.json").write_text(json.dumps(listed), encoding="utf-8")
-        command = [sys.executable, "-m", "taso_gym.equivalence.child", str(model), name]
+        command = [sys.executable, "-P", __file__, str(model), name]
         done = subprocess.run(command, capture_output=True, check=False)
         if done.returncode:
             said = done.stderr.decode(errors="replace").strip().splitlines()
-            raise EquivalenceError(
-                f"expected {model} to run, found that its process ended with {done.returncode}: {''.join(said[-1:])}"
-            )
+            status = f"{done.returncode}, {said[-1]}" if said else str(done.returncode)
+            raise EquivalenceError(f"expected {model} to run, found that its process ended with {status}")
         results: list[Any] = json.loads((folder / "results.json").read_text(encoding="utf-8"))
         return [r if isinstance(r, str) else [_read(folder, file) for file in r] for r in results]
 

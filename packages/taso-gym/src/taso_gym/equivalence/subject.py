@@ -26,6 +26,8 @@ PROTO_BYTES = 2_000_000_000
 """What is larger can't be one message, with what isn't weights."""
 CHILD_BYTES = 500_000_000
 """Models with more bytes of weights run in a process of their own, one at a time."""
+DEADLY = frozenset({("", "STFT")})
+"""Operators at which onnxruntime ends the process where it should refuse a value: a step of zero."""
 
 
 @dataclass(frozen=True)
@@ -37,8 +39,12 @@ class Subject:
     weight_bytes: int
 
     def run(self, feeds: Sequence[Feeds]) -> list[list[Value] | str]:
-        """Return the outputs for each set of inputs, or onnxruntime's message where it failed."""
-        if isinstance(self.content, Path) and self.weight_bytes > CHILD_BYTES:
+        """Return the outputs for each set of inputs, or onnxruntime's message where it failed.
+
+        Raises:
+            EquivalenceError: it runs in a process of its own, which died.
+        """
+        if isinstance(self.content, Path) and (self.weight_bytes > CHILD_BYTES or _is_deadly(self.graph)):
             return run_in_child(self.content, feeds)
         return run_model(self.content, feeds)
 
@@ -54,7 +60,7 @@ def subject(model: Graph | ModelProto | str | Path, stack: ExitStack, dims: Mapp
     graph = from_model(model) if isinstance(model, ModelProto) else model
     graph = with_dims(graph, {**graph.info.dims, **(dims or {})})
     size = _weight_bytes(graph)
-    if size <= FILE_BYTES:
+    if size <= FILE_BYTES and not _is_deadly(graph):
         return Subject(graph, (model if isinstance(model, ModelProto) else to_model(graph)).SerializeToString(), size)
     path = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="taso-gym-"))) / "model.onnx"
     if isinstance(model, ModelProto) and size < PROTO_BYTES:
@@ -62,6 +68,10 @@ def subject(model: Graph | ModelProto | str | Path, stack: ExitStack, dims: Mapp
     else:
         save(graph, path)
     return Subject(graph, path, size)
+
+
+def _is_deadly(graph: Graph) -> bool:
+    return any((node.sig.op.domain, node.sig.op.name) in DEADLY for node in graph.nodes.values())
 
 
 def _weight_bytes(graph: Graph) -> int:
