@@ -226,6 +226,7 @@ def test_unknown_option_is_refused(start):
         ("beam", {"patience": 0}, "expected patience to be a whole number from 1 on, found 0"),
         ("random", {"horizon": 0}, "expected horizon to be a whole number from 1 on, found 0"),
         ("greedy", {"seed": -1}, "expected a seed of 0 or more, found -1"),
+        ("greedy", {"seed": True}, "expected a seed of 0 or more, found True"),
         ("greedy", {"budget": Budget(float("nan"))}, "expected a budget of 0 or more seconds, steps and idle seconds"),
         ("greedy", {"budget": Budget(idle=float("nan"))}, "expected a budget of 0 or more .*idle=nan"),
         ("greedy", {"budget": Budget(steps=-1)}, "expected a budget of 0 or more seconds, steps and idle seconds"),

@@ -1,13 +1,13 @@
-"""Checks of arguments: a wrong one is named with what was expected, before something else breaks on it."""
+"""Kinds of arguments by their names: a wrong one is named before something else breaks on it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from math import isfinite
-from numbers import Integral, Real
+from numbers import Real
 from pathlib import Path
 from typing import Any, cast
 
+from taso_gym.checks import check_count, check_kind
 from taso_gym.cost.objective import Objective
 from taso_gym.cost_model import CostModel
 from taso_gym.errors import OptionError
@@ -36,11 +36,12 @@ def check_kinds(**values: Any) -> None:
     """Raise OptionError for an argument of `KINDS` that has another type, and for names or sizes that aren't any."""
     for name, value in values.items():
         types, called = KINDS[name]
-        if not isinstance(value, types) or not _has_names(value):
+        check_kind(name, value, types, called)
+        if not _has_names(value):
             raise OptionError(f"expected {called} as {name}, found {value!r}")
     dims: Mapping[str, object] = values.get("dims") or {}
     for name, size in dims.items():
-        _check_count(f"size of {name!r}", size, 0)
+        check_count(f"size of {name!r}", size, 0)
 
 
 def _has_names(value: object) -> bool:
@@ -48,28 +49,3 @@ def _has_names(value: object) -> bool:
     if not isinstance(value, Mapping):
         return True
     return all(isinstance(key, str) for key in cast("Mapping[object, object]", value))
-
-
-def check_choices(name: str, values: Iterable[object], choices: Iterable[object]) -> None:
-    """Raise OptionError for a value that isn't among the choices."""
-    for value in values:
-        if value not in choices:
-            raise OptionError(f"expected {name} among {', '.join(map(str, choices))}, found {value!r}")
-
-
-def check_positive(**counts: Any) -> None:
-    """Raise OptionError for an argument that isn't a whole number from 1 on."""
-    for name, count in counts.items():
-        _check_count(name, count, 1)
-
-
-def check_finite(**numbers: Any) -> None:
-    """Raise OptionError for an argument that isn't a finite number."""
-    for name, number in numbers.items():
-        if not isinstance(number, Real) or not isfinite(number):
-            raise OptionError(f"expected a finite number as {name}, found {number!r}")
-
-
-def _check_count(name: str, count: object, least: int) -> None:
-    if isinstance(count, bool) or not isinstance(count, Integral) or count < least:
-        raise OptionError(f"expected {name} to be a whole number from {least} on, found {count!r}")

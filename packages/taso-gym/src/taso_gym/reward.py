@@ -7,7 +7,8 @@ from copy import copy
 from importlib import import_module
 from typing import Any, Protocol, Self, runtime_checkable
 
-from taso_gym.arguments import check_choices, check_finite, check_kinds, check_positive
+from taso_gym.arguments import check_kinds
+from taso_gym.checks import check_choices, check_finite, check_positive
 from taso_gym.cost.objective import Objective, quantities
 from taso_gym.cost.packages import PROVIDERS, require_provider
 from taso_gym.errors import OptionError

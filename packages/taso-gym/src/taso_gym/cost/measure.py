@@ -16,7 +16,6 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass
-from numbers import Integral
 from pathlib import Path
 from statistics import median
 from types import TracebackType
@@ -25,6 +24,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from taso_gym import onnx_io
+from taso_gym.checks import check_seed, check_whole
 from taso_gym.cost.measurement import THREAD_CPU, WALL, Measurement
 from taso_gym.cost.packages import PROVIDERS, require_provider
 from taso_gym.errors import CostError, OptionError, one_line
@@ -112,9 +112,8 @@ def measure(
         CostError: a model doesn't load, run or answer in time, or the provider isn't there.
     """
     _expect_some(models=len(models), sessions=sessions, rounds=MANY if rounds is None else rounds, threads=threads)
-    _expect_whole("seed", seed)
-    if seed < 0:
-        raise OptionError(f"expected a seed of 0 or more, found {seed}")
+    check_whole(seed=seed)
+    check_seed(seed)
     require_provider(provider)
     estimator, summary = (THREAD_CPU, median) if threads == 1 and provider == "cpu" else (WALL, min)
     times = {name: list[float]() for name in models}
@@ -136,15 +135,10 @@ def measure(
 
 
 def _expect_some(**counts: int) -> None:
+    check_whole(**counts)
     for name, count in counts.items():
-        _expect_whole(name, count)
         if count < 1:
             raise OptionError(f"expected at least one of the {name}, found {count}")
-
-
-def _expect_whole(name: str, value: object) -> None:
-    if isinstance(value, bool) or not isinstance(value, Integral):
-        raise OptionError(f"expected a whole number as {name}, found {value!r}")
 
 
 def _rounds(

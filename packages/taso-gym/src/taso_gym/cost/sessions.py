@@ -6,7 +6,6 @@ import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from numbers import Integral
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -16,10 +15,11 @@ from google.protobuf.message import DecodeError
 from numpy.typing import NDArray
 from onnx import ModelProto, TensorProto, helper
 
+from taso_gym.checks import check_positive
 from taso_gym.cost.eviction import Eviction
 from taso_gym.cost.machine import cpu_name, gpu_name
 from taso_gym.cost.packages import PROVIDERS, failure, require_provider, temporary_folder
-from taso_gym.errors import CostError, KernelError, OptionError, one_line
+from taso_gym.errors import CostError, KernelError, one_line
 
 MIN_RUNS, MAX_RUNS = 7, 51
 COLD_RUNS = 6
@@ -44,8 +44,7 @@ class Runtime:
     """
 
     def __init__(self, provider: str, threads: int) -> None:
-        if isinstance(threads, bool) or not isinstance(threads, Integral) or threads < 1:
-            raise OptionError(f"expected threads to be a whole number from 1 on, found {threads!r}")
+        check_positive(threads=threads)
         self.provider, self.threads = provider, int(threads)
         require_provider(provider)
         self._overheads: dict[bool, int] = {}

@@ -8,7 +8,8 @@ from typing import Any, ClassVar
 
 from gymnasium import spaces
 
-from taso_gym.arguments import check_choices, check_finite, check_kinds, check_positive
+from taso_gym.arguments import check_kinds
+from taso_gym.checks import check_choices, check_finite, check_positive
 from taso_gym.cost import CostModel
 from taso_gym.env.game import GraphGame
 from taso_gym.env.problem import Sizes, make_starts

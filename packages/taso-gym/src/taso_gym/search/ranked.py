@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from taso_gym import cost as costs
-from taso_gym.arguments import check_finite, check_positive
+from taso_gym.checks import check_finite, check_positive
 from taso_gym.cost.measure import measure
 from taso_gym.cost.onnxruntime import OnnxRuntimeCost
 from taso_gym.cost_model import CostModel

@@ -12,13 +12,14 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
-from numbers import Integral, Real
+from numbers import Real
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from taso_gym.arguments import check_kinds
+from taso_gym.checks import check_kind, check_seed
 from taso_gym.cost.objective import Objective
 from taso_gym.errors import CostError, MissingPackageError, OptionError
 from taso_gym.rules.state import Match, RewriteState
@@ -119,8 +120,9 @@ def run(
     budget = Budget(60.0) if budget is None else budget
     check_kinds(search=search, checkpoint=checkpoint)
     check_budget(budget)
-    _check(seed, objective)
+    check_seed(seed)
     seed = int(seed)
+    check_kind("objective", objective, (Objective, type(None)), "an Objective")
     if objective and not objective.is_time:
         options["objective"] = objective
     searcher = _make(start, search, seed, options)
@@ -153,13 +155,6 @@ def run(
             _loses_costs(searcher, lambda: searcher.finish(searcher.ended))
         path, state = searcher.path(searcher.best), searcher.state(searcher.best)
         return SearchResult(state, path, searcher.explored, spent(), searcher.exhausted, interrupted())
-
-
-def _check(seed: object, objective: object) -> None:
-    if not isinstance(seed, Integral) or seed < 0:
-        raise OptionError(f"expected a seed of 0 or more, found {seed!r}")
-    if not isinstance(objective, Objective | None):
-        raise OptionError(f"expected an Objective as objective, found {objective!r}")
 
 
 def _loses_costs(searcher: Searcher, act: Callable[[], object]) -> bool:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from taso_gym.arguments import check_positive
+from taso_gym.checks import check_positive
 from taso_gym.cost.objective import Objective
 from taso_gym.rules.state import RewriteState
 from taso_gym.search.searcher import Searcher

@@ -10,7 +10,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
-from taso_gym.arguments import check_choices, check_positive
+from taso_gym.checks import check_choices, check_positive
 from taso_gym.env import TasoGraphEnv
 from taso_gym.errors import OptionError
 from taso_gym.observation import Observation

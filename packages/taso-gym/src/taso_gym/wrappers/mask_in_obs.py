@@ -9,7 +9,7 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from taso_gym.arguments import check_choices
+from taso_gym.checks import check_choices
 from taso_gym.errors import OptionError
 from taso_gym.wrappers.base import MaskedWrapper, dict_space
 

@@ -1,0 +1,59 @@
+"""Checks of values that every layer makes: a wrong one is named with what was expected."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from math import isfinite
+from numbers import Integral, Real
+from typing import Any, TypeGuard
+
+from taso_gym.errors import OptionError
+
+
+def check_kind(name: str, value: object, types: tuple[type, ...], called: str) -> None:
+    """Raise OptionError for a value of none of the types; ``called`` says what they are."""
+    if not isinstance(value, types):
+        raise OptionError(f"expected {called} as {name}, found {value!r}")
+
+
+def check_choices(name: str, values: Iterable[object], choices: Iterable[object]) -> None:
+    """Raise OptionError for a value that isn't among the choices."""
+    for value in values:
+        if value not in choices:
+            raise OptionError(f"expected {name} among {', '.join(map(str, choices))}, found {value!r}")
+
+
+def check_positive(**counts: Any) -> None:
+    """Raise OptionError for an argument that isn't a whole number from 1 on."""
+    for name, count in counts.items():
+        check_count(name, count, 1)
+
+
+def check_count(name: str, count: object, least: int) -> None:
+    """Raise OptionError for what isn't a whole number from ``least`` on."""
+    if not _is_whole(count) or count < least:
+        raise OptionError(f"expected {name} to be a whole number from {least} on, found {count!r}")
+
+
+def check_whole(**numbers: Any) -> None:
+    """Raise OptionError for an argument that isn't a whole number, Python's or NumPy's."""
+    for name, number in numbers.items():
+        if not _is_whole(number):
+            raise OptionError(f"expected a whole number as {name}, found {number!r}")
+
+
+def check_seed(seed: object) -> None:
+    """Raise OptionError for what isn't a whole number of 0 or more."""
+    if not _is_whole(seed) or seed < 0:
+        raise OptionError(f"expected a seed of 0 or more, found {seed!r}")
+
+
+def check_finite(**numbers: Any) -> None:
+    """Raise OptionError for an argument that isn't a finite number."""
+    for name, number in numbers.items():
+        if not isinstance(number, Real) or not isfinite(number):
+            raise OptionError(f"expected a finite number as {name}, found {number!r}")
+
+
+def _is_whole(value: object) -> TypeGuard[Integral]:
+    return not isinstance(value, bool) and isinstance(value, Integral)

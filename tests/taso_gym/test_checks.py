@@ -1,0 +1,53 @@
+"""A wrong value is named with what was expected, and what NumPy calls a whole number is one."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from taso_gym.checks import (
+    check_choices,
+    check_count,
+    check_finite,
+    check_kind,
+    check_positive,
+    check_seed,
+    check_whole,
+)
+from taso_gym.errors import OptionError
+
+
+@pytest.mark.parametrize("value", [0, -1, 1.0, True, "1", None, np.float64(1)])
+def test_what_is_no_count_is_named(value: Any) -> None:
+    with pytest.raises(OptionError, match=r"expected width to be a whole number from 1 on, found "):
+        check_positive(width=value)
+
+
+@pytest.mark.parametrize("value", [1.0, True, "1", None])
+def test_what_is_no_whole_number_is_named(value: Any) -> None:
+    with pytest.raises(OptionError, match=f"expected a whole number as seed, found {value!r}"):
+        check_whole(seed=value)
+    with pytest.raises(OptionError, match=f"expected a seed of 0 or more, found {value!r}"):
+        check_seed(value)
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), "1", None])
+def test_what_is_not_finite_is_named(value: Any) -> None:
+    with pytest.raises(OptionError, match=f"expected a finite number as alpha, found {value!r}"):
+        check_finite(alpha=value)
+
+
+def test_other_kinds_and_choices_are_named() -> None:
+    with pytest.raises(OptionError, match="expected a name as search, found 5"):
+        check_kind("search", 5, (str,), "a name")
+    with pytest.raises(OptionError, match="expected mode among a, b, found 'c'"):
+        check_choices("mode", ["a", "c"], ("a", "b"))
+
+
+def test_numbers_of_numpy_are_numbers() -> None:
+    one = np.int64(1)
+    check_positive(width=one)
+    check_whole(seed=-one)
+    check_seed(one)
+    check_finite(alpha=np.float32(1))
+    check_count("size", 0, 0)
