@@ -39,6 +39,9 @@ def test_a_missing_folder_is_named(tmp_path):
 def test_what_is_no_path_is_named(tmp_path):
     with pytest.raises(OptionError, match=r"expected the path of a file to write, found '.*a\\x00b'"):
         write_text(tmp_path / "a\0b", "new")
+    for path in (5, None, b"a"):
+        with pytest.raises(OptionError, match=f"expected the path of a file to write, found {path!r}"):
+            write_text(path, "new")
 
 
 def test_a_folder_of_that_name_is_named(tmp_path):

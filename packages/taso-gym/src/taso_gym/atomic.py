@@ -10,6 +10,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
+from taso_gym.checks import check_path
 from taso_gym.errors import OptionError
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
@@ -60,9 +61,7 @@ def check_target(path: str | Path) -> Path:
     Raises:
         OptionError: its folder doesn't exist or can't be written, or it is a folder itself, or no path.
     """
-    target = Path(path)
-    if "\0" in str(target):
-        raise OptionError(f"expected the path of a file to write, found {str(target)!r}")
+    target = check_path(path, "the path of a file to write")
     if not target.parent.is_dir():
         raise OptionError(f"expected a folder to write {target.name} into, found none at {target.parent}")
     if target.is_dir():

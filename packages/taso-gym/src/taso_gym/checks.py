@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from math import isfinite
 from numbers import Integral, Real
-from typing import Any, TypeGuard
+from os import PathLike, fspath
+from pathlib import Path
+from typing import Any, TypeGuard, cast
 
 from taso_gym.errors import OptionError
 
@@ -53,6 +55,14 @@ def check_finite(**numbers: Any) -> None:
     for name, number in numbers.items():
         if not isinstance(number, Real) or not isfinite(number):
             raise OptionError(f"expected a finite number as {name}, found {number!r}")
+
+
+def check_path(path: object, called: str) -> Path:
+    """Return a path; raise OptionError for what no system takes as one: another type, or text with a NUL."""
+    text: object = fspath(cast("PathLike[str]", path)) if isinstance(path, PathLike) else path
+    if not isinstance(text, str) or "\0" in text:
+        raise OptionError(f"expected {called}, found {text!r}")
+    return Path(text)
 
 
 def _is_whole(value: object) -> TypeGuard[Integral]:

@@ -7,13 +7,12 @@ import shutil
 from collections.abc import Mapping
 from dataclasses import replace
 from itertools import count
-from os import PathLike
 from pathlib import Path
-from typing import cast
 
 from onnx import ModelProto
 
 from taso_gym.atomic import replacing
+from taso_gym.checks import check_path
 from taso_gym.errors import ModelError, OptionError
 from taso_gym.graph import Graph
 from taso_gym.onnx_io.exporter import export_model
@@ -48,9 +47,7 @@ def load(source: str | Path | ModelProto, dims: Mapping[str, int] | None = None)
     """
     if isinstance(source, ModelProto):
         return with_dims(from_model(source), dims or {})
-    if not isinstance(cast("object", source), (str, PathLike)) or "\0" in str(source):
-        raise OptionError(f"expected the path of a model or a ModelProto, found {source!r}")
-    file = MappedFile(Path(source))
+    file = MappedFile(check_path(source, "the path of a model or a ModelProto"))
     model, spans = read_model(file)
     graph = import_model(model, TensorReader(file, file.path.parent), spans)
     return with_dims(graph, dims or {})
