@@ -247,7 +247,7 @@ def test_an_unknown_level_names_the_choices() -> None:
         SessionSettings(level="most")
 
 
-@pytest.mark.parametrize("disabled", ["NchwcTransformer", (5,)])
+@pytest.mark.parametrize("disabled", ["NchwcTransformer", (5,), None])
 def test_optimizers_that_arent_a_tuple_of_names_are_refused(disabled: Any) -> None:
     """A name by itself would be taken apart into its letters."""
     with pytest.raises(OptionError, match="expected a tuple of names of optimizers, found"):

@@ -30,10 +30,22 @@ def test_nonsense_is_refused(text: str) -> None:
         Objective.parse(text)
 
 
-@pytest.mark.parametrize("weights", [(), "time", (("speed", 1.0),), (("time", "1"),), (("time", float("nan")),)])
+@pytest.mark.parametrize("weights", [5, (), "time", (("speed", 1.0),), (("time", "1"),), (("time", float("nan")),)])
 def test_weights_of_what_there_is_none_of_are_refused(weights: Any) -> None:
     with pytest.raises(OptionError, match=r"expected pairs of time, .* and a weight, found"):
         Objective(weights)
+
+
+@pytest.mark.parametrize("wrong", [None, 5, []])
+def test_an_objective_that_is_no_text_is_named(wrong: Any) -> None:
+    with pytest.raises(OptionError, match="expected a sum of quantities as objective, found"):
+        Objective.parse(wrong)
+
+
+@pytest.mark.parametrize("wrong", ["500MB", 5.5, -1])
+def test_a_limit_that_is_no_number_of_bytes_is_named(wrong: Any) -> None:
+    with pytest.raises(OptionError, match="expected max_memory to be a whole number from 0 on, found"):
+        Objective.parse("time", max_memory=wrong)
 
 
 def test_a_weighted_sum_is_relative_to_the_start() -> None:

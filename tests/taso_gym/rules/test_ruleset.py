@@ -3,6 +3,7 @@
 import json
 import pickle
 from pathlib import Path
+from typing import Any
 
 import pytest
 from matching_graphs import rule_set
@@ -51,7 +52,7 @@ def test_a_name_twice_is_refused() -> None:
 
 def test_loading_a_file_with_filters(path: Path) -> None:
     def names(**options: object) -> list[str]:
-        return [rule.name for rule in RuleSet.load(path, **options)]  # pyright: ignore[reportArgumentType]
+        return [rule.name for rule in RuleSet.load(path, **options)]
 
     assert names() == ["a", "b", "b.reverse", "d"]
     assert names(numerics="exact") == ["a", "d"]
@@ -73,10 +74,24 @@ def test_what_cannot_be_loaded(tmp_path: Path) -> None:
     with pytest.raises(RuleError, match="expected a readable text file"):
         RuleSet.load(tmp_path / "missing.rules")
     with pytest.raises(OptionError, match="expected numerics among exact, reassociate, fast, found 'slow'"):
-        RuleSet.load(numerics="slow")  # pyright: ignore[reportArgumentType]
+        RuleSet.load(numerics="slow")
     (tmp_path / "binary.rules").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(RuleError, match="expected a readable text file"):
         RuleSet.load(tmp_path / "binary.rules")
+
+
+@pytest.mark.parametrize("wrong", [None, 5, [], "a\0b.rules"])
+def test_what_is_neither_name_nor_path_is_named(wrong: Any) -> None:
+    with pytest.raises(OptionError, match=r"expected a rule set \(default, .*\) or a path, found"):
+        RuleSet.load(wrong)
+
+
+@pytest.mark.parametrize("wrong", [None, 5, "default", ["a: Relu(x) => x"]])
+def test_a_set_of_something_else_than_rules_is_refused(wrong: Any) -> None:
+    with pytest.raises(OptionError, match=r"expected rules \(RuleSet.load takes a name or path\), found"):
+        RuleSet(wrong)
+    with pytest.raises(OptionError, match="expected text as rules, found"):
+        parse_rules(Path("mine.rules") if isinstance(wrong, str) else wrong)
 
 
 def test_certificates_go_by_what_a_rule_says(path: Path) -> None:

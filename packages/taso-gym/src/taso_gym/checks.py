@@ -7,15 +7,26 @@ from math import isfinite
 from numbers import Integral, Real
 from os import PathLike, fspath
 from pathlib import Path
-from typing import Any, TypeGuard, cast
+from typing import Any, TypeGuard, TypeVar, cast
 
 from taso_gym.errors import OptionError
+
+T = TypeVar("T")
 
 
 def check_kind(name: str, value: object, types: tuple[type, ...], called: str) -> None:
     """Raise OptionError for a value of none of the types; ``called`` says what they are."""
     if not isinstance(value, types):
         raise OptionError(f"expected {called} as {name}, found {value!r}")
+
+
+def items_of(values: object, kind: type[T], called: str) -> tuple[T, ...]:
+    """Return values as a tuple; raise OptionError for a string, what isn't iterable, and items of another kind."""
+    is_iterable = isinstance(values, Iterable) and not isinstance(values, str)
+    items = tuple(cast("Iterable[object]", values)) if is_iterable else (None,)
+    if not all(isinstance(item, kind) for item in items):
+        raise OptionError(f"expected {called}, found {values!r}")
+    return cast("tuple[T, ...]", items)
 
 
 def check_choices(name: str, values: Iterable[object], choices: Iterable[object]) -> None:

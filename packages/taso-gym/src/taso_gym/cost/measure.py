@@ -24,7 +24,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from taso_gym import onnx_io
-from taso_gym.checks import check_seed, check_whole
+from taso_gym.checks import check_seed, check_whole, items_of
 from taso_gym.cost.measurement import THREAD_CPU, WALL, Measurement
 from taso_gym.cost.packages import PROVIDERS, require_provider
 from taso_gym.errors import CostError, OptionError, one_line
@@ -56,12 +56,7 @@ class SessionSettings:
     def __post_init__(self) -> None:
         if self.level not in LEVELS:
             raise OptionError(f"expected an optimisation level among {', '.join(LEVELS)}, found {self.level!r}")
-        if isinstance(self.disabled, str) or not all(map(_is_name, self.disabled)):
-            raise OptionError(f"expected a tuple of names of optimizers, found {self.disabled!r}")
-
-
-def _is_name(name: object) -> bool:
-    return isinstance(name, str)
+        items_of(self.disabled, str, "a tuple of names of optimizers")
 
 
 class Runner(NamedTuple):

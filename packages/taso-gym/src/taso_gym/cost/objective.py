@@ -9,6 +9,7 @@ from functools import cached_property
 from math import isfinite
 from numbers import Real
 
+from taso_gym.checks import check_count, check_kind, items_of
 from taso_gym.cost.memory import constant_bytes
 from taso_gym.cost_model import Cost, CostModel
 from taso_gym.errors import OptionError
@@ -43,16 +44,20 @@ class Objective:
     max_memory: int | None = None
 
     def __post_init__(self) -> None:
-        if not (self.weights and all(map(_is_term, self.weights))):
-            raise OptionError(f"expected pairs of {', '.join(QUANTITIES)} and a weight, found {self.weights!r}")
+        pairs = f"pairs of {', '.join(QUANTITIES)} and a weight"
+        if not all(map(_is_term, items_of(self.weights, object, pairs) or [None])):
+            raise OptionError(f"expected {pairs}, found {self.weights!r}")
+        if self.max_memory is not None:
+            check_count("max_memory", self.max_memory, 0)
 
     @classmethod
     def parse(cls, text: str, max_memory: int | None = None) -> Objective:
         """Read ``time``, ``memory`` or a sum such as ``time+0.2*memory``.
 
         Raises:
-            OptionError: an unknown quantity, one named twice, or a weight that isn't above 0.
+            OptionError: no text, an unknown quantity, one named twice, or a weight that isn't above 0.
         """
+        check_kind("objective", text, (str,), "a sum of quantities")
         weights: dict[str, float] = {}
         for term in text.split("+"):
             found = re.fullmatch(r"\s*(?:(\d+(?:\.\d+)?|\.\d+)\s*\*)?\s*([a-z]+)\s*", term)

@@ -8,6 +8,7 @@ from functools import lru_cache
 from importlib import import_module, resources
 from pathlib import Path
 
+from taso_gym.checks import check_path
 from taso_gym.errors import RuleError
 from taso_gym.rules.collector import paused
 from taso_gym.rules.notation import parse_rules
@@ -40,6 +41,7 @@ def files_of(source: str | Path) -> list[Path]:
 
     Raises:
         RuleError: there is no such set.
+        OptionError: neither a name nor a path.
     """
     sets = package_sets()
     if source == DEFAULT:
@@ -47,9 +49,10 @@ def files_of(source: str | Path) -> list[Path]:
     named = sets | generated_sets()
     if str(source) in named:
         return [named[str(source)]]
-    path = Path(source)
+    choices = f"a rule set ({', '.join([DEFAULT, *named])}) or a path"
+    path = check_path(source, choices)
     if not path.suffix:
-        raise RuleError(f"expected a rule set ({', '.join([DEFAULT, *named])}) or a path, found {str(source)!r}")
+        raise RuleError(f"expected {choices}, found {str(source)!r}")
     return [path]
 
 

@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from taso_gym.checks import check_kind
 from taso_gym.errors import RuleError
 from taso_gym.rules.expressions import ExpressionReader, Piece
 from taso_gym.rules.functions import FUNCTIONS
@@ -47,7 +48,9 @@ def parse_rules(text: str, where: str = "") -> list[Rule]:
 
     Raises:
         RuleError: a line isn't a well-formed rule; quotes it with a caret under the fault.
+        OptionError: it is no text.
     """
+    check_kind("rules", text, (str,), "text")
     rules: list[Rule] = []
     names: set[str] = set()
     for number, line in enumerate(text.splitlines(), 1):

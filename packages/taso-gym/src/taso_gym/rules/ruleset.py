@@ -10,6 +10,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import overload
 
+from taso_gym.checks import items_of
 from taso_gym.errors import RuleError
 from taso_gym.ops import MICROSOFT, PREFIXES
 from taso_gym.rules.files import DEFAULT, files_of, folder, read_certificates, reader_of
@@ -66,8 +67,9 @@ class RuleSet(Sequence[Rule]):
 
         Raises:
             RuleError: two rules have one name.
+            OptionError: something else than rules.
         """
-        self._rules = tuple(rules)
+        self._rules = items_of(rules, Rule, "rules (RuleSet.load takes a name or path)")
         self._places = {rule.name: i for i, rule in enumerate(self._rules)}
         if len(self._places) != len(self._rules):
             twice = next(r for i, r in enumerate(self._rules) if self._places[r.name] != i)
@@ -142,7 +144,7 @@ class RuleSet(Sequence[Rule]):
 
         Raises:
             RuleError: no such set or file, or a rule in it isn't well formed.
-            OptionError: no such class of numerics.
+            OptionError: no such class of numerics, or neither a name nor a path.
         """
         allowed = NUMERICS[: NUMERICS.index(numerics_named(numerics)) + 1]
         rules: list[Rule] = []
