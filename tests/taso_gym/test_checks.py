@@ -13,6 +13,7 @@ from taso_gym.checks import (
     check_positive,
     check_seed,
     check_whole,
+    items_of,
 )
 from taso_gym.errors import OptionError
 
@@ -42,6 +43,18 @@ def test_other_kinds_and_choices_are_named() -> None:
         check_kind("search", 5, (str,), "a name")
     with pytest.raises(OptionError, match="expected mode among a, b, found 'c'"):
         check_choices("mode", ["a", "c"], ("a", "b"))
+
+
+@pytest.mark.parametrize("values", [5, None, "ab", ["a", 5]])
+def test_what_are_no_items_of_a_kind_is_named(values: Any) -> None:
+    with pytest.raises(OptionError, match="expected names, found"):
+        items_of(values, str, "names")
+    assert items_of(iter("ab"), str, "names") == ("a", "b")
+
+
+def test_a_single_value_is_no_items_of_any_kind() -> None:
+    with pytest.raises(OptionError, match="expected seeds, found 5"):
+        items_of(5, object, "seeds")
 
 
 def test_numbers_of_numpy_are_numbers() -> None:

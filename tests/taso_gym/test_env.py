@@ -286,6 +286,25 @@ def test_a_wrong_argument_is_named(arguments, message):
         TasoGraphEnv(**{"model": tiny_graph(), "rules": rule_set(), **arguments})
 
 
+@pytest.mark.parametrize("number", [9999, -1, None, "x", 0.5])
+def test_a_candidate_that_there_is_none_of_is_named(number):
+    env = tiny_env()
+    env.reset()
+    total = int(env.reset()[1]["candidates"])
+    with pytest.raises(OptionError, match=f"expected the number of one of {total} candidates, found {number!r}"):
+        env.candidate_action(number)
+    assert env.candidate_action(np.int64(total - 1)) == env.candidate_action(total - 1)
+
+
+def test_what_is_no_state_and_no_generator_is_named():
+    env = tiny_env()
+    env.reset()
+    with pytest.raises(OptionError, match="expected what get_state returned as snapshot, found None"):
+        env.set_state(None)
+    with pytest.raises(OptionError, match=r"expected a numpy\.random\.Generator as rng, found 0"):
+        env.sample_valid(0)
+
+
 def test_a_wrong_rule_set_is_named():
     with pytest.raises(RuleError, match="no-such"):
         TasoGraphEnv(model=tiny_graph(), rules="no-such")

@@ -18,6 +18,7 @@ from taso_gym.cost.recorded import RecordedCost
 from taso_gym.env import TasoGraphEnv
 from taso_gym.errors import OptionError, ReplayError, TasoError
 from taso_gym.replay import Replay
+from taso_gym.wrappers import CandidateAction
 
 
 @pytest.fixture
@@ -190,6 +191,14 @@ def test_the_seed_is_that_of_the_episode(tiny):
     env.reset(seed=8)
     env.set_state(kept)
     assert env.source().seed == Replay.of(env).source.seed == 7
+
+
+def test_what_has_no_replay_is_named(tiny):
+    replay, env = tiny
+    with pytest.raises(OptionError, match=r"expected a TasoGraphEnv without wrappers \(env.unwrapped\) as env, found"):
+        Replay.of(CandidateAction(env))
+    with pytest.raises(OptionError, match="expected a RewriteState as start, found 5"):
+        replay.apply(5)
 
 
 def test_a_missing_file_is_named(tmp_path):

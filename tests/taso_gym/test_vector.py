@@ -82,13 +82,19 @@ def test_attributes_of_each():
     assert env.action_masks().shape == (2, env.envs[0].layout.xfers + 1 + 20)
 
 
-def test_too_few_values_or_seeds_change_nothing():
+def test_too_few_values_seeds_or_actions_change_nothing():
     env = TasoGraphVectorEnv(2, **ARGUMENTS)
     env.reset()
     with pytest.raises(OptionError, match="expected 2 values of max_steps, one for each environment, found 1"):
         env.set_attr("max_steps", [5])
     with pytest.raises(OptionError, match="expected 2 seeds, one for each environment, found 1"):
         env.reset(seed=[5])
+    with pytest.raises(OptionError, match=r"expected 2 seeds, one for each environment, found 1\.5"):
+        env.reset(seed=1.5)
+    with pytest.raises(OptionError, match="expected 2 actions, one for each environment, found 3"):
+        env.step(np.zeros((3, 2), np.int64))
+    with pytest.raises(OptionError, match="expected 2 actions, one for each environment, found None"):
+        env.step(None)
     assert env.get_attr("max_steps") == (12, 12)
 
 

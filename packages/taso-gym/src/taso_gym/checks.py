@@ -23,8 +23,8 @@ def check_kind(name: str, value: object, types: tuple[type, ...], called: str) -
 def items_of(values: object, kind: type[T], called: str) -> tuple[T, ...]:
     """Return values as a tuple; raise OptionError for a string, what isn't iterable, and items of another kind."""
     is_iterable = isinstance(values, Iterable) and not isinstance(values, str)
-    items = tuple(cast("Iterable[object]", values)) if is_iterable else (None,)
-    if not all(isinstance(item, kind) for item in items):
+    items = tuple(cast("Iterable[object]", values)) if is_iterable else None
+    if items is None or not all(isinstance(item, kind) for item in items):
         raise OptionError(f"expected {called}, found {values!r}")
     return cast("tuple[T, ...]", items)
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from taso_gym.atomic import write_text
+from taso_gym.checks import check_kind
 from taso_gym.env.game import GraphGame
 from taso_gym.env.source import Model, Source
 from taso_gym.errors import MatchError, ReplayError, RuleError
@@ -59,7 +60,12 @@ class Replay:
 
     @classmethod
     def of(cls, env: GraphGame) -> Replay:
-        """Return the replay of an environment's episode so far."""
+        """Return the replay of an environment's episode so far.
+
+        Raises:
+            OptionError: it is another environment, or a wrapper.
+        """
+        check_kind("env", env, (GraphGame,), "a TasoGraphEnv without wrappers (env.unwrapped)")
         return cls.record(env.episode.start.state, env.path, env.source())
 
     @classmethod
@@ -82,7 +88,9 @@ class Replay:
 
         Raises:
             ReplayError: other rules, other costs, or a move that isn't legal; says which.
+            OptionError: it is no state.
         """
+        check_kind("start", start, (RewriteState,), "a RewriteState")
         self._expect("rule set", self.rules_digest, start.rules.digest)
         self._expect("cost of the start", self.start_ps, start.cost.time_ps)
         state = start

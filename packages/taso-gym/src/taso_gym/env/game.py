@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from taso_gym import onnx_io
 from taso_gym.arguments import check_kinds
-from taso_gym.env.actions import read_pair
+from taso_gym.checks import check_kind
+from taso_gym.env.actions import read_index, read_pair
 from taso_gym.env.episode import Episode, Snapshot
 from taso_gym.env.problem import Start
 from taso_gym.env.source import Source
@@ -123,8 +124,15 @@ class GraphGame(gym.Env[Observation, Action]):
         return self.episode.observer.counts.astype(np.int64)
 
     def candidate_action(self, candidate: int) -> tuple[int, int]:
-        """Return the action of a row of ``matches`` that is in use."""
-        return self.episode.observer.action(candidate)
+        """Return the action of a row of ``matches`` that is in use.
+
+        Raises:
+            OptionError: another row, or no number of one.
+        """
+        observer, number = self.episode.observer, read_index(candidate)
+        if not 0 <= number < observer.total:
+            raise OptionError(f"expected the number of one of {observer.total} candidates, found {candidate!r}")
+        return observer.action(number)
 
     def action_masks(self) -> NDArray[np.bool_]:
         """Return the masks of rules and of locations, (N + 1 + L,), as sb3-contrib takes them.
@@ -136,6 +144,7 @@ class GraphGame(gym.Env[Observation, Action]):
 
     def sample_valid(self, rng: np.random.Generator, noop: bool = False) -> Action:
         """Draw a legal action, all candidates alike; NO-OP only if ``noop`` or if there is no candidate."""
+        check_kind("rng", rng, (np.random.Generator,), "a numpy.random.Generator")
         observer = self.episode.observer
         number = int(rng.integers(observer.total + (noop or not observer.total)))
         pair = observer.action(number) if number < observer.total else (self.layout.xfers, 0)
@@ -163,6 +172,7 @@ class GraphGame(gym.Env[Observation, Action]):
 
     def set_state(self, snapshot: Snapshot) -> None:
         """Go back to a point of an episode of this environment, of a clone or of a pickled copy."""
+        check_kind("snapshot", snapshot, (Snapshot,), "what get_state returned")
         self._episode = snapshot.episode.fork() if snapshot.episode else None
         self._rng_state, self._np_random, self._np_random_seed = snapshot.rng, None, snapshot.seed
 

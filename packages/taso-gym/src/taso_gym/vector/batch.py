@@ -10,7 +10,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
-from taso_gym.checks import check_choices, check_positive
+from taso_gym.checks import check_choices, check_positive, items_of
 from taso_gym.env import TasoGraphEnv
 from taso_gym.errors import OptionError
 from taso_gym.observation import Observation
@@ -75,12 +75,10 @@ class TasoGraphVectorEnv(VectorEnv[Observation, Array, Array]):
         Raises:
             OptionError: another number of seeds, or an unknown option or model.
         """
-        seeds: Sequence[int | None]
         if seed is None or isinstance(seed, int | np.integer):
             seeds = [None if seed is None else int(seed) + i for i in range(self.num_envs)]
         else:
-            seeds = seed
-        self._expect_one_each("seeds", seeds)
+            seeds = self._one_each("seeds", seed)
         infos: dict[str, Any] = {}
         for i, (env, own) in enumerate(zip(self.envs, seeds, strict=True)):
             infos = self._add_info(infos, env.begin(seed=own, options=options), i)
@@ -88,10 +86,14 @@ class TasoGraphVectorEnv(VectorEnv[Observation, Array, Array]):
         return self._observe(), infos
 
     def step(self, actions: Array) -> VectorStep:
-        """Make a move in each."""
+        """Make a move in each.
+
+        Raises:
+            OptionError: another number of actions.
+        """
         rewards, infos = np.zeros(self.num_envs), dict[str, Any]()
         ended = np.zeros((2, self.num_envs), np.bool_)
-        for i, (env, action) in enumerate(zip(self.envs, actions, strict=True)):
+        for i, (env, action) in enumerate(zip(self.envs, self._one_each("actions", actions), strict=True)):
             if self._done[i] and not self._same_step:
                 infos = self._add_info(infos, env.begin(), i)
                 continue
@@ -123,17 +125,19 @@ class TasoGraphVectorEnv(VectorEnv[Observation, Array, Array]):
             OptionError: a list or tuple of another length.
         """
         each = cast("Sequence[Any]", values) if isinstance(values, list | tuple) else [values] * self.num_envs
-        self._expect_one_each(f"values of {name}", each)
-        for env, value in zip(self.envs, each, strict=True):
+        for env, value in zip(self.envs, self._one_each(f"values of {name}", each), strict=True):
             setattr(env, name, value)
 
     def render(self) -> tuple[Any, ...]:
         """Return the picture of each."""
         return tuple(env.render() for env in self.envs)
 
-    def _expect_one_each(self, what: str, found: Sequence[object]) -> None:
+    def _one_each(self, what: str, values: Any) -> tuple[Any, ...]:
+        expected = f"{self.num_envs} {what}, one for each environment"
+        found = items_of(values, object, expected)
         if len(found) != self.num_envs:
-            raise OptionError(f"expected {self.num_envs} {what}, one for each environment, found {len(found)}")
+            raise OptionError(f"expected {expected}, found {len(found)}")
+        return found
 
     def _observe(self) -> Observation:
         batch = self.envs[0].layout.empty(self.num_envs)
