@@ -3,11 +3,12 @@
 import sys
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
 import pytest
-from model_texts import parsed
+from model_texts import graph_of, parsed
 
 from taso_gym.equivalence import subject, validate, validation
 from taso_gym.equivalence.child import run_in_child
@@ -178,6 +179,25 @@ def test_given_inputs() -> None:
         validate(model, model, inputs=[{}])
     with pytest.raises(OptionError, match="at least one draw"):
         validate(model, model, draws=0)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"b": 5}, "expected a Graph, ModelProto or path as model, found 5"),
+        ({"inputs": 5}, "expected for each draw a mapping from input names to values, found 5"),
+        ({"inputs": {"x": [1.0]}}, "expected for each draw a mapping from input names to values, found {'x': "),
+        ({"draws": None}, "expected a whole number as draws, found None"),
+        ({"draws": 1.5}, "expected a whole number as draws, found 1.5"),
+        ({"seed": "x"}, "expected a seed of 0 or more, found 'x'"),
+        ({"tolerance": "x"}, "expected a finite number as tolerance, found 'x'"),
+        ({"dims": 5}, "expected a mapping from names to sizes as dims, found 5"),
+    ],
+)
+def test_arguments_of_wrong_kinds_are_named(arguments: dict[str, Any], message: str) -> None:
+    graph = graph_of("g (float[2, 3] x) => (float[2, 3] y) { y = Relu(x) }")
+    with pytest.raises(OptionError, match=message):
+        validate(**{"a": graph, "b": graph, **arguments})
 
 
 def test_drawn_inputs_that_do_not_fit_are_tamed() -> None:

@@ -1,5 +1,6 @@
 """What a saved file keeps, and what it computes beforehand."""
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +62,18 @@ def test_a_model_in_memory_is_loaded_as_its_file_is(tmp_path: Path) -> None:
 def test_what_is_neither_file_nor_model_is_named(source: Any) -> None:
     with pytest.raises(OptionError, match="expected the path of a model or a ModelProto, found "):
         load(source)
+
+
+@pytest.mark.parametrize("wrong", [None, 5, "model.onnx"])
+def test_what_is_no_graph_and_no_place_is_named(wrong: Any, tmp_path: Path) -> None:
+    graph = graph_of("g (float[N, 3] x) => (float[N, 3] y) { y = Relu(x) }")
+    for act in (to_model, partial(save, path=tmp_path / "out.onnx")):
+        with pytest.raises(OptionError, match=f"expected a Graph as graph, found {wrong!r}"):
+            act(wrong)
+    with pytest.raises(OptionError, match=r"expected a ModelProto \(`load` takes a path, too\) as model, found "):
+        from_model(wrong)
+    with pytest.raises(OptionError, match="expected the path of a file to write, found "):
+        save(graph, wrong if wrong != "model.onnx" else b"model.onnx")
 
 
 def test_shapes_that_outputs_lack_are_filled_in() -> None:

@@ -1,6 +1,7 @@
 """What becomes of the sizes in a file, known, symbolic and open."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -119,6 +120,23 @@ def test_dims_bind_symbols_for_costs_only(tmp_path: Path) -> None:
     assert to_model(graph) == to_model(load(path))
     with pytest.raises(OptionError, match=r"\['batch'\], found 'seq'"):
         load(path, dims={"seq": 4})
+
+
+@pytest.mark.parametrize(
+    ("dims", "message"),
+    [
+        (5, "expected a mapping from names to sizes as dims, found 5"),
+        ({5: 5}, "expected a mapping from names to sizes as dims, found {5: 5}"),
+        ({"batch": "4"}, "expected size of 'batch' to be a whole number from 1 on, found '4'"),
+        ({"batch": 0}, "expected size of 'batch' to be a whole number from 1 on, found 0"),
+    ],
+)
+def test_dims_of_wrong_kinds_are_named(tmp_path: Path, dims: Any, message: str) -> None:
+    model = parsed("g (float[batch, 3] x) => (float[batch, 3] y) { y = Relu(x) }")
+    onnx.save(model, tmp_path / "model.onnx")
+    for source in (model, tmp_path / "model.onnx"):
+        with pytest.raises(OptionError, match=message):
+            load(source, dims=dims)
 
 
 @pytest.mark.parametrize(

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from numbers import Real
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
-from taso_gym.checks import check_count, check_kind
+from taso_gym.checks import check_kind, check_sizes
 from taso_gym.cost.objective import Objective
 from taso_gym.cost_model import CostModel
-from taso_gym.errors import OptionError
 from taso_gym.graph import Graph
 from taso_gym.rules.ruleset import RuleSet
 
@@ -37,15 +36,4 @@ def check_kinds(**values: Any) -> None:
     for name, value in values.items():
         types, called = KINDS[name]
         check_kind(name, value, types, called)
-        if not _has_names(value):
-            raise OptionError(f"expected {called} as {name}, found {value!r}")
-    dims: Mapping[str, object] = values.get("dims") or {}
-    for name, size in dims.items():
-        check_count(f"size of {name!r}", size, 0)
-
-
-def _has_names(value: object) -> bool:
-    """Whether the keys are names, if it is a mapping."""
-    if not isinstance(value, Mapping):
-        return True
-    return all(isinstance(key, str) for key in cast("Mapping[object, object]", value))
+    check_sizes(values.get("dims"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from math import isfinite
 from numbers import Integral, Real
 from os import PathLike, fspath
@@ -15,8 +15,15 @@ T = TypeVar("T")
 
 
 def check_kind(name: str, value: object, types: tuple[type, ...], called: str) -> None:
-    """Raise OptionError for a value of none of the types; ``called`` says what they are."""
-    if not isinstance(value, types):
+    """Raise OptionError for a value of none of the types, and for a mapping from something else than names.
+
+    Args:
+        name: of the argument.
+        value: what it is.
+        types: that it may have.
+        called: what to call them.
+    """
+    if not isinstance(value, types) or not _has_names(value):
         raise OptionError(f"expected {called} as {name}, found {value!r}")
 
 
@@ -48,6 +55,13 @@ def check_count(name: str, count: object, least: int) -> None:
         raise OptionError(f"expected {name} to be a whole number from {least} on, found {count!r}")
 
 
+def check_sizes(dims: Mapping[str, int] | None, least: int = 0) -> None:
+    """Raise OptionError for what isn't a mapping from names to whole numbers from ``least`` on, or None."""
+    check_kind("dims", dims, (Mapping, type(None)), "a mapping from names to sizes")
+    for name, size in (dims or {}).items():
+        check_count(f"size of {name!r}", size, least)
+
+
 def check_whole(**numbers: Any) -> None:
     """Raise OptionError for an argument that isn't a whole number, Python's or NumPy's."""
     for name, number in numbers.items():
@@ -74,6 +88,13 @@ def check_path(path: object, called: str) -> Path:
     if not isinstance(text, str) or "\0" in text:
         raise OptionError(f"expected {called}, found {text!r}")
     return Path(text)
+
+
+def _has_names(value: object) -> bool:
+    """Whether the keys are names, if it is a mapping."""
+    if not isinstance(value, Mapping):
+        return True
+    return all(isinstance(key, str) for key in cast("Mapping[object, object]", value))
 
 
 def _is_whole(value: object) -> TypeGuard[Integral]:

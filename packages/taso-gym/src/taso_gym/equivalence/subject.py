@@ -10,6 +10,7 @@ from pathlib import Path
 
 from onnx import ModelProto
 
+from taso_gym.checks import check_kind
 from taso_gym.equivalence.child import run_in_child
 from taso_gym.equivalence.compare import Value
 from taso_gym.equivalence.draw import input_kinds
@@ -53,7 +54,11 @@ def subject(model: Graph | ModelProto | str | Path, stack: ExitStack, dims: Mapp
     """Return a model as something to run; what has to lie on disk for that does so until the stack is closed.
 
     Sizes that are given for dimensions are added to those that a graph knows.
+
+    Raises:
+        OptionError: it is something else.
     """
+    check_kind("model", model, (Graph, ModelProto, str, Path), "a Graph, ModelProto or path")
     if isinstance(model, str | Path):
         graph = load(model, dims)
         return Subject(graph, Path(model), _weight_bytes(graph))

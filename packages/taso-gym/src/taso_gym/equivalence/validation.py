@@ -8,10 +8,12 @@ from dataclasses import replace
 from functools import partial
 from math import nan
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 from onnx import ModelProto
 
+from taso_gym.checks import check_finite, check_seed, check_sizes, check_whole, items_of
 from taso_gym.equivalence.compare import Difference, Value, compare, compare_floats, worst
 from taso_gym.equivalence.drawn import Draw, run_on_drawn, run_on_given
 from taso_gym.equivalence.logits import Logits, logits_of
@@ -66,18 +68,25 @@ def validate(
             differ are computed in float64 where the whole can't be.
 
     Raises:
-        OptionError: fewer than one draw, no inputs, or ``a`` has no dimension of a name in ``dims``.
+        OptionError: fewer than one draw, no inputs, an argument of a wrong kind, or ``a`` has no dimension of a name in
+            ``dims``.
         EquivalenceError: inputs or outputs don't have the same names and types, or ``a`` runs on none of the inputs.
         ModelError: a model can't be read.
         MissingPackageError: onnxruntime isn't installed.
     """
-    if draws < 1 or inputs == []:
-        raise OptionError(f"expected at least one draw, found {draws if inputs is None else 0}")
+    called = "for each draw a mapping from input names to values"
+    given = None if inputs is None else cast("Sequence[Feeds]", items_of(inputs, Mapping, called))
+    check_whole(draws=draws)
+    check_seed(seed)
+    check_finite(tolerance=0.0 if tolerance is None else tolerance)
+    check_sizes(dims, 1)
+    if draws < 1 or given == ():
+        raise OptionError(f"expected at least one draw, found {draws if given is None else 0}")
     with ExitStack() as stack:
         first, second = subject(a, stack, dims), subject(b, stack)
         expect_one_interface(first.graph, second.graph)
-        if inputs is not None:
-            drawn = run_on_given(first, inputs)
+        if given is not None:
+            drawn = run_on_given(first, given)
         else:
             drawn = run_on_drawn(first, [first.graph, second.graph] if tolerance is None else [], draws, seed)
         found = second.run([d.feeds for d in drawn])

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from onnx import ModelProto
 
-from taso_gym.atomic import replacing
-from taso_gym.checks import check_path
+from taso_gym.atomic import check_target, replacing
+from taso_gym.checks import check_kind, check_path, check_sizes
 from taso_gym.errors import ModelError, OptionError
 from taso_gym.graph import Graph
 from taso_gym.onnx_io.exporter import export_model
@@ -46,27 +46,26 @@ def load(source: str | Path | ModelProto, dims: Mapping[str, int] | None = None)
         OptionError: ``source`` is something else, or the model has no dimension of a name in ``dims``.
     """
     if isinstance(source, ModelProto):
-        return with_dims(from_model(source), dims or {})
+        return with_dims(from_model(source), dims)
     file = MappedFile(check_path(source, "the path of a model or a ModelProto"))
     model, spans = read_model(file)
     graph = import_model(model, TensorReader(file, file.path.parent), spans)
-    return with_dims(graph, dims or {})
+    return with_dims(graph, dims)
 
 
-def with_dims(graph: Graph, dims: Mapping[str, int]) -> Graph:
+def with_dims(graph: Graph, dims: Mapping[str, int] | None) -> Graph:
     """Return a graph that knows values of its dimension symbols; see `load`.
 
     Raises:
-        OptionError: the model has no dimension of such a name.
+        OptionError: the model has no dimension of such a name, or a size isn't a whole number from 1 on.
     """
+    check_sizes(dims, 1)
     if not dims:
         return graph
     known = symbols_of(graph.type_of(v) for v in graph.info.inputs)
-    for name, size in dims.items():
+    for name in dims:
         if name not in known:
             raise OptionError(f"expected a dimension of the model's inputs among {sorted(known)}, found {name!r}")
-        if size < 1:
-            raise OptionError(f"expected a size of 1 or more for {name!r}, found {size}")
     return Graph(graph.nodes, graph.uses, graph.leaves, graph.next_id, graph.hash, replace(graph.info, dims=dict(dims)))
 
 
@@ -79,7 +78,9 @@ def from_model(model: ModelProto, folder: str | Path | None = None) -> Graph:
 
     Raises:
         ModelError: it isn't a valid model; the message names the node or value.
+        OptionError: it is no ModelProto.
     """
+    check_kind("model", model, (ModelProto,), "a ModelProto (`load` takes a path, too)")
     return import_model(model, TensorReader(None, None if folder is None else Path(folder)), {})
 
 
@@ -88,7 +89,9 @@ def to_model(graph: Graph) -> ModelProto:
 
     Raises:
         ModelError: an operator that the file's opset doesn't have, or more than protocol buffers can hold.
+        OptionError: it is no Graph.
     """
+    check_kind("graph", graph, (Graph,), "a Graph")
     exported = export_model(graph)
     size = exported.model.ByteSize() + sum(i.size_bytes for i in exported.initializers)
     if size > MOST_BYTES:
@@ -111,9 +114,10 @@ def save(graph: Graph, path: str | Path, *, final: str | Path | None = None) -> 
 
     Raises:
         ModelError: an operator that the file's opset doesn't have.
-        OptionError: the folder doesn't exist or can't be written.
+        OptionError: the folder doesn't exist or can't be written, or an argument of a wrong kind.
     """
-    target = Path(path)
+    check_kind("graph", graph, (Graph,), "a Graph")
+    target = check_target(path)
     exported = export_model(graph)
     size = exported.model.ByteSize() + sum(i.size_bytes for i in exported.initializers)
     with replacing(target) as temporary:
