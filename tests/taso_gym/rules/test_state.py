@@ -5,13 +5,14 @@ import pickle
 import random
 from collections.abc import Iterable
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from matching_graphs import RULES, cnn, graph_of, random_graph, rule_set, show, transformer
 
 from taso_gym import RuleSet, models
 from taso_gym.cost_model import Cost
-from taso_gym.errors import MatchError
+from taso_gym.errors import MatchError, OptionError
 from taso_gym.graph import Graph
 from taso_gym.rules import compiled
 from taso_gym.rules.rewrite import rewrite
@@ -89,6 +90,30 @@ def test_a_walk_within_limits_stays_within_them() -> None:
     for step in walk(state, 25, 0):
         check(step)
         assert len(step.graph) <= len(start) + 1 and all(len(row) <= 2 for row in step.matches)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"graph": "model.onnx"}, "expected a Graph as graph, found 'model.onnx'"),
+        ({"rules": "default"}, "expected a RuleSet as rules, found 'default'"),
+        ({"rules": [*SET]}, "expected a RuleSet as rules, found "),
+        ({"cost": "roofline"}, "expected a CostModel as cost, found 'roofline'"),
+        ({"max_locations": None}, "expected max_locations to be a whole number from 1 on, found None"),
+        ({"max_nodes": "x"}, "expected max_nodes to be a whole number from 1 on, found 'x'"),
+    ],
+)
+def test_arguments_of_a_wrong_kind_are_named(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(OptionError, match=message):
+        RewriteState(**{"graph": random_graph(0), "rules": SET, **arguments})
+
+
+def test_what_is_no_match_is_named() -> None:
+    state = RewriteState(transformer(), SET)
+    for act in (state.apply, state.delta, state.child_hash):
+        for wrong in (None, next(row for row in state.matches if row)):  # a row has all matches of a rule
+            with pytest.raises(MatchError, match="expected a Match of this state, found"):
+                act(wrong)
 
 
 def test_limits_drop_matches() -> None:

@@ -243,6 +243,11 @@ def test_option_outside_its_range_is_refused(start, name, options, message):
         run(start, name, **options)
 
 
+def test_a_search_of_something_else_than_a_state_is_refused(start):
+    with pytest.raises(OptionError, match="expected a RewriteState as start, found <Graph"):
+        run(start.graph, "greedy")
+
+
 def test_checkpoint_without_a_folder_is_refused_before_the_search(start, tmp_path):
     with pytest.raises(OptionError, match="expected a folder to write search"):
         run(start, "greedy", checkpoint=tmp_path / "none" / "search.json", on_progress=lambda _: pytest.fail("began"))

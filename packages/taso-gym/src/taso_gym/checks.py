@@ -49,6 +49,11 @@ def check_positive(**counts: Any) -> None:
         check_count(name, count, 1)
 
 
+def check_limits(**limits: Any) -> None:
+    """Raise OptionError for an argument that is neither None nor a whole number from 1 on."""
+    check_positive(**{name: limit for name, limit in limits.items() if limit is not None})
+
+
 def check_count(name: str, count: object, least: int) -> None:
     """Raise OptionError for what isn't a whole number from ``least`` on."""
     if not _is_whole(count) or count < least:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from gymnasium import spaces
 
 from taso_gym.arguments import check_kinds
-from taso_gym.checks import check_choices, check_finite, check_positive
+from taso_gym.checks import check_choices, check_finite, check_limits, check_positive
 from taso_gym.cost import CostModel
 from taso_gym.env.game import GraphGame
 from taso_gym.env.problem import Sizes, make_starts
@@ -161,7 +161,7 @@ class TasoGraphEnv(GraphGame):
         check_choices("render_mode", [render_mode], (None, *self.metadata["render_modes"]))
         check_choices("extra_views", extra_views, EXTRA_VIEWS)
         check_positive(max_steps=max_steps, max_locations=max_locations, max_matches=max_matches)
-        check_positive(**{k: v for k, v in (("max_nodes", max_nodes), ("max_edges", max_edges)) if v is not None})
+        check_limits(max_nodes=max_nodes, max_edges=max_edges)
         check_finite(invalid_penalty=invalid_penalty)
         self.rules = load_checked(rules, portable=portable, numerics=numerics)
         nodes, edges = (None if limit is None else int(limit) for limit in (max_nodes, max_edges))

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any, cast
 
-from taso_gym.cost_model import Cost
+from taso_gym.checks import check_kind, check_limits, check_positive
+from taso_gym.cost_model import Cost, CostModel
 from taso_gym.errors import MatchError
 from taso_gym.graph import SINK, Graph
 from taso_gym.graph import check as check_graph
@@ -18,9 +19,6 @@ from taso_gym.rules.rewrite import Edit, Match, Rewriting, Site, rewrite
 from taso_gym.rules.ruleset import RuleSet
 from taso_gym.rules.template import Template
 from taso_gym.signature import HASH_MODULUS
-
-if TYPE_CHECKING:
-    from taso_gym.cost_model import CostModel
 
 __all__ = ["Edit", "Match", "RewriteState", "check", "size_of"]
 
@@ -65,7 +63,13 @@ class RewriteState:
 
         Raises:
             CostError: the cost model can't cost an operator.
+            OptionError: an argument of a wrong kind, or a limit below 1.
         """
+        check_kind("graph", graph, (Graph,), "a Graph")
+        check_kind("rules", rules, (RuleSet,), "a RuleSet")
+        check_kind("cost", cost, (CostModel, type(None)), "a CostModel")
+        check_positive(max_locations=max_locations)
+        check_limits(max_nodes=max_nodes, max_edges=max_edges)
         self.graph, self.rules, self._model = graph, rules, cost
         self.cost = cost.graph(graph) if cost else Cost()
         self.edit: Edit | None = None
@@ -208,6 +212,8 @@ class RewriteState:
         return _restore, (self.graph, self.rules, self._model, self._limits, self.edit)
 
     def _site(self, match: Match) -> Site:
+        if not isinstance(cast("object", match), Match):
+            raise MatchError(f"expected a Match of this state, found {match!r}")
         legal = self.matches[match.rule] if 0 <= match.rule < len(self.matches) else ()
         place = bisect_left(legal, match)
         if place == len(legal) or legal[place] != match:

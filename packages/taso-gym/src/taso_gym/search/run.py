@@ -118,6 +118,7 @@ def run(
         CostError: a graph can't be costed. Measured costs that are lost on the way end the search with a warning.
     """
     budget = Budget(60.0) if budget is None else budget
+    check_kind("start", start, (RewriteState,), "a RewriteState")
     check_kinds(search=search, checkpoint=checkpoint)
     check_budget(budget)
     check_seed(seed)
