@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from cost_graphs import folded, mlp, table_of
 
-from taso_gym.cost import COST_MODELS, Cost, load
+from taso_gym.cost import COST_MODELS, Cost, load, options_of
 from taso_gym.cost.roofline import RooflineCost
 from taso_gym.cost_model import CostModel
 from taso_gym.errors import CostError, MissingPackageError, OptionError
@@ -81,6 +81,9 @@ def test_an_unknown_option_names_the_choices() -> None:
     ("spec", "options", "message"),
     [
         (5, {}, "expected a name or CostModel as cost, found 5"),
+        ("roofline", {"dims": 5}, "expected a mapping from names to sizes as dims, found 5"),
+        ("roofline", {"dims": {5: 5}}, "expected a mapping from names to sizes as dims, found {5: 5}"),
+        ("onnxruntime", {"cache": 5}, "expected the path of a cache, found 5"),
         (RooflineCost, {}, "expected a name or CostModel as cost, found <class"),
         ("roofline", {"dims": {"a": "x"}}, "expected a non-negative integer as dimension 'a', found 'x'"),
         ("roofline", {"dims": {"a": 1.5}}, "expected a non-negative integer as dimension 'a', found 1.5"),
@@ -93,6 +96,12 @@ def test_an_unknown_option_names_the_choices() -> None:
 def test_what_a_model_cannot_be_made_of_is_named(spec: Any, options: dict[str, Any], message: str) -> None:
     with pytest.raises(OptionError, match=message):
         load(spec, **options)
+
+
+@pytest.mark.parametrize("spec", [None, 5, RooflineCost()])
+def test_only_names_have_options(spec: Any) -> None:
+    with pytest.raises(OptionError, match="expected a name as cost, found"):
+        options_of(spec)
 
 
 def test_load_passes_dims_on() -> None:

@@ -1,5 +1,8 @@
 """Symbols get their given value, or 1 on a leading axis and 128 elsewhere."""
 
+from functools import partial
+from typing import Any
+
 import pytest
 from cost_graphs import symbolic_mlp
 
@@ -52,6 +55,13 @@ def test_sizes_are_never_negative() -> None:
 def test_a_value_that_is_no_size_is_refused(value: object) -> None:
     with pytest.raises(OptionError, match="expected a non-negative integer as dimension 'batch'"):
         Dims({"batch": value})  # pyright: ignore[reportArgumentType]
+
+
+@pytest.mark.parametrize("given", [5, "batch=5", {5: 5}])
+def test_what_is_no_mapping_of_sizes_is_refused(given: Any) -> None:
+    for take in (Dims, partial(bind_dims, symbolic_mlp())):
+        with pytest.raises(OptionError, match="expected a mapping from names to sizes as dims, found"):
+            take(given)
 
 
 def test_bind_dims_completes_the_bindings_of_a_graph() -> None:

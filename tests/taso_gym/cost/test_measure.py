@@ -135,12 +135,19 @@ def test_what_there_is_none_of_is_named(tmp_path: Path, few: str) -> None:
         ({"sessions": True}, "expected a whole number as sessions, found True"),
         ({"rounds": 1.5}, "expected a whole number as rounds, found 1.5"),
         ({"seed": 0.5}, "expected a whole number as seed, found 0.5"),
+        ({"models": ["a.onnx"]}, r"expected a mapping from names to models as models, found \['a.onnx'\]"),
+        ({"models": {"m": 5}}, "expected a Graph, a Runner or the path of a model, found 5"),
+        ({"dims": 5}, "expected a mapping from names to sizes as dims, found 5"),
+        ({"settings": SessionSettings()}, "expected a mapping from names to SessionSettings as settings, found Se"),
+        ({"settings": {"one": "all"}}, "expected SessionSettings by name, found "),
+        ({"timeout_s": "x"}, "expected a finite number as timeout_s, found 'x'"),
+        ({"provider": []}, r"expected a provider among cpu, cuda, found \[\]"),
         ({"seed": -1}, "expected a seed of 0 or more, found -1"),
     ],
 )
-def test_what_is_no_whole_number_is_named(tmp_path: Path, options: dict[str, Any], message: str) -> None:
+def test_what_is_of_another_kind_is_named(tmp_path: Path, options: dict[str, Any], message: str) -> None:
     with pytest.raises(OptionError, match=message):
-        measure({"one": tmp_path / "none.onnx"}, **options)
+        measure(**{"models": {"one": tmp_path / "none.onnx"}, **options})
 
 
 def test_numbers_of_numpy_are_numbers(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from taso_gym.checks import check_kind
 from taso_gym.cost.dims import Dims, bind_dims
 from taso_gym.cost_model import Cost, CostModel
 from taso_gym.errors import OptionError
@@ -77,9 +78,10 @@ def options_of(spec: str) -> frozenset[str]:
     """Return the names of the options that `load` takes for a specification.
 
     Raises:
-        OptionError: an unknown model; the message names the choices.
+        OptionError: no name, or an unknown model; the message names the choices.
         MissingPackageError: the model needs a package that isn't installed.
     """
+    check_kind("cost", spec, (str,), "a name")
     return frozenset(_factory(spec)[1]) - GIVEN
 
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 from weakref import WeakSet
 
+from taso_gym.checks import check_path
 from taso_gym.errors import CostError, one_line
 
 VERSION = 1
@@ -41,8 +42,11 @@ class Cache:
         """Name the file; it is opened at the first use, and by each process for itself.
 
         Only the folder of the user's own cache is made where it is missing.
+
+        Raises:
+            OptionError: it is no path.
         """
-        self.path, self._own = Path(path) if path else default_path(), path is None
+        self.path, self._own = check_path(path, "the path of a cache") if path else default_path(), path is None
         self._connection: sqlite3.Connection | None = None
         self._process = 0
 

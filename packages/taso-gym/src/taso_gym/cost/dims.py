@@ -8,6 +8,7 @@ from functools import cache
 from numbers import Real
 from typing import TYPE_CHECKING, cast
 
+from taso_gym.checks import check_kind, check_sizes
 from taso_gym.errors import OptionError
 from taso_gym.tensor import Dim, Poly, TensorType, ValueType, itemsize_bits
 
@@ -23,7 +24,11 @@ def bind_dims(graph: Graph, given: Mapping[str, int] | None = None) -> dict[str,
 
     It is the given one, else the one that the graph was loaded with, else the sum where the symbol is called one
     ("past + 1"), else 1 where it first occurs on a leading axis and 128 where it first occurs on another.
+
+    Raises:
+        OptionError: what is given isn't a mapping from names to sizes.
     """
+    check_sizes(given)
     known = {**graph.info.dims, **(given or {})}
     return {**with_sums({**_defaults(map(graph.type_of, graph.info.inputs)), **known}), **known}
 
@@ -45,8 +50,9 @@ class Dims:
         """Take the values of symbols.
 
         Raises:
-            OptionError: a value isn't a non-negative integer.
+            OptionError: no mapping, or a value isn't a non-negative integer.
         """
+        check_kind("dims", given, (Mapping, type(None)), "a mapping from names to sizes")
         self.given = dict(given or {})
         self._unbound: set[str] = set()
         for name, value in self.given.items():

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from taso_gym import onnx_io
-from taso_gym.checks import check_seed, check_whole, items_of
+from taso_gym.checks import check_finite, check_kind, check_path, check_seed, check_sizes, check_whole, items_of
 from taso_gym.cost.measurement import THREAD_CPU, WALL, Measurement
 from taso_gym.cost.packages import PROVIDERS, require_provider
 from taso_gym.errors import CostError, OptionError, one_line
@@ -102,10 +102,16 @@ def measure(
         progress: called with (rounds done, rounds in all).
 
     Raises:
-        OptionError: no model, session, thread or round, a negative seed, or an unknown provider.
+        OptionError: no model, session, thread or round, a negative seed, an unknown provider, or an argument of a wrong
+            kind.
         MissingPackageError: onnxruntime isn't installed.
         CostError: a model doesn't load, run or answer in time, or the provider isn't there.
     """
+    check_kind("models", models, (Mapping,), "a mapping from names to models")
+    check_kind("settings", settings, (Mapping, type(None)), "a mapping from names to SessionSettings")
+    items_of((settings or {}).values(), SessionSettings, "SessionSettings by name")
+    check_sizes(dims)
+    check_finite(timeout_s=timeout_s)
     _expect_some(models=len(models), sessions=sessions, rounds=MANY if rounds is None else rounds, threads=threads)
     check_whole(seed=seed)
     check_seed(seed)
@@ -165,9 +171,10 @@ def _as_file(model: Graph | str | Path | Runner, folder: Path) -> str:
     if isinstance(model, Runner):
         model = model.model
     if not isinstance(model, Graph):
-        if not Path(model).is_file():
-            raise CostError(f"expected a model file, found nothing at {model}")
-        return str(Path(model).absolute())
+        file = check_path(model, "a Graph, a Runner or the path of a model")
+        if not file.is_file():
+            raise CostError(f"expected a model file, found nothing at {file}")
+        return str(file.absolute())
     path = folder / f"{len(list(folder.iterdir()))}.onnx"
     onnx_io.save(model, path)
     return str(path)

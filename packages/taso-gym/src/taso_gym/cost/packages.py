@@ -43,7 +43,7 @@ def require_provider(provider: str) -> Any:
         MissingPackageError: onnxruntime isn't installed.
         CostError: it comes without the provider.
     """
-    if provider not in PROVIDERS:
+    if provider not in tuple(PROVIDERS):
         raise OptionError(f"expected a provider among {', '.join(PROVIDERS)}, found {provider!r}")
     ort = require("onnxruntime")
     found = ort.get_available_providers()
