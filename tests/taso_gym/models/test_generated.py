@@ -93,6 +93,8 @@ def test_splits_have_no_graph_in_common():
         names("all", 3)
     with pytest.raises(OptionError, match="expected 1 to"):
         names("test", 10**6)
+    with pytest.raises(OptionError, match="expected a whole number as count, found '3'"):
+        names("test", "3")
 
 
 def test_splits_share_their_spaces():

@@ -181,6 +181,11 @@ def test_argument_that_is_no_positive_number_is_refused(value: int) -> None:
         models.build("ResNet18", batch=value)
 
 
+def test_numbers_of_numpy_build_the_same() -> None:
+    made = [models.build("SqueezeNet1.1", batch=batch) for batch in (2, np.int64(2))]
+    assert made[0].info.digest == made[1].info.digest
+
+
 @pytest.mark.parametrize(("name", "image"), [("InceptionV3", 32), ("AlexNet", 20), ("YOLOv8n", 100), ("ViT-B16", 8)])
 def test_image_that_is_too_small_is_refused(name: str, image: int) -> None:
     with pytest.raises(OptionError, match=f"{name}.*{image}"):

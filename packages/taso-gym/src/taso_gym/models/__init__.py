@@ -11,6 +11,7 @@ from hashlib import blake2b
 from math import prod
 from typing import NamedTuple
 
+from taso_gym.checks import check_count
 from taso_gym.errors import OptionError, TypeInferenceError
 from taso_gym.graph import Graph
 from taso_gym.models.splits import is_generated
@@ -89,9 +90,8 @@ def build(name: str, **arguments: int) -> Graph:
     for key, value in arguments.items():
         if key not in defaults:
             raise OptionError(f"expected arguments of {name} out of {', '.join(defaults)}, found {key!r}")
-        least = 0 if key == "seed" else 1
-        if type(value) is not int or value < least:
-            raise OptionError(f"expected {key} of {name} to be a whole number from {least} on, found {value!r}")
+        check_count(f"{key} of {name}", value, 0 if key == "seed" else 1)
+    arguments = {key: int(value) for key, value in arguments.items()}
     try:
         graph = function(**arguments)
     except TypeInferenceError as error:

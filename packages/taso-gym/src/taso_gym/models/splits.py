@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from taso_gym.checks import check_whole
 from taso_gym.errors import OptionError
 
 PREFIX = "generated/"
@@ -43,6 +44,7 @@ def names(split: str, count: int) -> list[str]:
     if split not in SPLITS:
         raise OptionError(f"expected a split among {', '.join(SPLITS)}, found {split!r}")
     families, seeds = SPLITS[split]
+    check_whole(count=count)
     if not 0 < count <= len(families) * len(seeds):
         raise OptionError(f"expected 1 to {len(families) * len(seeds)} graphs of {split}, found {count}")
     turns = [divmod(i, len(families)) for i in range(count)]
