@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from taso_gym.errors import EquivalenceError, RuleError
+from taso_gym.errors import EquivalenceError, OptionError, RuleError
 from taso_gym.rules.ruleset import RuleSet, rule_digest
 from taso_substitutions.verify import certify, recheck
 from taso_substitutions.verify.certifying import part_of
@@ -113,6 +113,13 @@ def test_progress_is_told_of_every_rule(tmp_path: Path) -> None:
     told: list[tuple[str, int, int]] = []
     certify(write(tmp_path, TRUE), instances=4, progress=lambda *what: told.append(what))
     assert told == [("show mine", n, 3) for n in (1, 2, 3)]
+
+
+@pytest.mark.parametrize("act", [certify, recheck])
+def test_what_is_no_path_is_named(act: Any) -> None:
+    for wrong in (None, 5, "a\0b.rules"):
+        with pytest.raises(OptionError, match="expected the path of a rule file, found"):
+            act(wrong)
 
 
 def test_certificates_that_hold_are_rechecked_without_a_difference(tmp_path: Path) -> None:

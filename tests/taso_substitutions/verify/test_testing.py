@@ -1,6 +1,8 @@
+from typing import Any
+
 import pytest
 
-from taso_gym.errors import EquivalenceError
+from taso_gym.errors import EquivalenceError, OptionError
 from taso_gym.rules.notation import parse_rules
 from taso_substitutions.verify import Counterexample, Passed, check_rule
 
@@ -21,6 +23,21 @@ def test_algebra_agrees_exactly_modulo_the_prime() -> None:
     assert (found.method, found.prime, found.tests) == ("field", 2**31 - 1, 24)
     assert 0 < found.error < 1e-13
     assert 1 in found.sizes and found.ranks[0] < found.ranks[1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"rule": "a: Relu(x) => x"}, r"expected a Rule \(parse_rules reads text\) as rule, found 'a: Relu"),
+        ({"instances": 0}, "expected instances to be a whole number from 1 on, found 0"),
+        ({"draws": "2"}, "expected draws to be a whole number from 1 on, found '2'"),
+        ({"seed": -1}, "expected a seed of 0 or more, found -1"),
+    ],
+)
+def test_arguments_of_a_wrong_kind_are_named(arguments: dict[str, Any], message: str) -> None:
+    (rule,) = parse_rules("a: Relu(x) => Relu(x)")
+    with pytest.raises(OptionError, match=message):
+        check_rule(**{"rule": rule, **arguments})
 
 
 def test_functions_are_opaque_in_the_field() -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from taso_gym.atomic import write_text
+from taso_gym.checks import check_path
 from taso_gym.errors import EquivalenceError
 from taso_gym.rules.files import reader_of
 from taso_gym.rules.rule import Rule
@@ -91,9 +92,10 @@ def certify(
 
     Raises:
         RuleError: the file can't be read.
+        OptionError: it is no path.
         EquivalenceError: rules are false, or can't be tested; the message holds a counterexample of each.
     """
-    source = Path(path)
+    source = check_path(path, "the path of a rule file")
     rules = reader_of(source)(source)
     sidecar, part = sidecar_of(source), part_of(source)
     header = json.dumps({"code": code_digest(), "instances": instances, "draws": draws, "seed": seed})
@@ -157,9 +159,10 @@ def recheck(path: str | Path, *, mapped: Mapped = map, progress: Progress | None
 
     Raises:
         RuleError: the file or its certificates can't be read.
+        OptionError: it is no path.
         EquivalenceError: a rule can't be tested any more.
     """
-    source = Path(path)
+    source = check_path(path, "the path of a rule file")
     stated = read_rows(sidecar_of(source))
     rules = reader_of(source)(source)
     work = [(rule, stated.get(rule_digest(rule))) for rule in rules]

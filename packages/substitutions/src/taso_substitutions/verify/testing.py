@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from taso_gym.checks import check_kind, check_positive, check_seed
 from taso_gym.errors import EquivalenceError, TypeInferenceError
 from taso_gym.ops.floating import FLOAT64, NUMPY
 from taso_gym.ops.modular import MERSENNE_31, ModularModule
@@ -116,7 +117,11 @@ def check_rule(
 
     Raises:
         EquivalenceError: not enough instances were found, or none whose left side is finite.
+        OptionError: it is no rule, or a number is of a wrong kind.
     """
+    check_kind("rule", rule, (Rule,), "a Rule (parse_rules reads text)")
+    check_positive(instances=instances, draws=draws, tries=tries)
+    check_seed(seed)
     rng = np.random.default_rng([seed, 1])
     samples: list[Instance] = []
     errors: list[float] = []
