@@ -2,12 +2,13 @@
 
 import pickle
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 
 from taso_agents import checkpoint
-from taso_gym.errors import CheckpointError
+from taso_gym.errors import CheckpointError, OptionError
 
 
 def test_another_kind_is_refused(tmp_path: Path) -> None:
@@ -34,6 +35,12 @@ def test_a_cut_off_file_is_one_clear_error(tmp_path: Path) -> None:
 def test_a_missing_file_is_one_clear_error(tmp_path: Path) -> None:
     with pytest.raises(CheckpointError, match="found no file"):
         checkpoint.load(tmp_path / "p.pt", "policy")
+
+
+@pytest.mark.parametrize("wrong", [None, 5, "a\0b.pt"])
+def test_what_is_no_path_is_named(wrong: Any) -> None:
+    with pytest.raises(OptionError, match="expected the path of a policy, found"):
+        checkpoint.load(wrong, "policy")
 
 
 class Trap:

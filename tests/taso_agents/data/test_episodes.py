@@ -10,7 +10,7 @@ import torch
 from taso_agents.data.collect import collect, empty_dataset, greedy_actor, random_actor
 from taso_agents.data.episodes import Dataset, load_dataset
 from taso_agents.environment.real_env import make_env
-from taso_gym.errors import CheckpointError
+from taso_gym.errors import CheckpointError, OptionError
 
 
 @pytest.fixture(scope="module")
@@ -94,6 +94,11 @@ def test_a_damaged_file_is_one_clear_error(tmp_path: Path, content: bytes) -> No
     (tmp_path / "episodes.npz").write_bytes(content)
     with pytest.raises(CheckpointError, match="expected episodes in"):
         load_dataset(tmp_path / "episodes.npz")
+
+
+def test_what_is_no_path_is_named() -> None:
+    with pytest.raises(OptionError, match="expected the path of episodes, found 5"):
+        load_dataset(5)
 
 
 def test_pickled_objects_are_refused(tmp_path: Path) -> None:

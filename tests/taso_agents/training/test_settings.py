@@ -12,7 +12,16 @@ def test_names_are_those_of_the_policies() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wrong", "message"), [({"policy": "oracle"}, "pointer, autoregressive"), ({"steps": 0}, "at least 1")]
+    ("wrong", "message"),
+    [
+        ({"policy": "oracle"}, "pointer, autoregressive"),
+        ({"steps": 0}, "at least 1"),
+        ({"steps": "1000"}, "expected a whole number as steps, found '1000'"),
+        ({"epochs": 1.5}, "expected a whole number as epochs, found 1.5"),
+        ({"seed": None}, "expected a whole number as seed, found None"),
+        ({"learning_rate": "1e-3"}, "expected a finite number as learning_rate, found '1e-3'"),
+        ({"gamma": float("nan")}, "expected a finite number as gamma, found nan"),
+    ],
 )
 def test_what_can_t_be_meant_is_refused(wrong: dict, message: str) -> None:
     with pytest.raises(OptionError, match=message):

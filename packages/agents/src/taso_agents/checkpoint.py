@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 import torch
 
 from taso_gym.atomic import replacing
+from taso_gym.checks import check_path
 from taso_gym.errors import CheckpointError
 
 FORMAT = 1
@@ -35,8 +36,9 @@ def load(path: str | Path, kind: str) -> dict[str, Any]:
 
     Raises:
         CheckpointError: the file is missing, damaged, of another kind, or holds anything else.
+        OptionError: it is no path.
     """
-    if not Path(path).is_file():
+    if not check_path(path, f"the path of a {kind}").is_file():
         raise CheckpointError(f"expected a {kind} of taso-agents in {path}, found no file")
     if not zipfile.is_zipfile(path):
         raise CheckpointError(f"expected a {kind} of taso-agents in {path}, found something else, or part of one")

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from taso_agents.data.graph_store import GraphStore, StoredGraph
 from taso_gym.atomic import replacing
+from taso_gym.checks import check_path
 from taso_gym.errors import CheckpointError
 
 FORMAT = 3
@@ -113,9 +114,10 @@ def load_dataset(path: str | Path) -> Dataset:
 
     Raises:
         CheckpointError: the file is missing, damaged or something else.
+        OptionError: it is no path.
     """
     try:
-        with Path(path).open("rb") as handle, np.load(handle, allow_pickle=False) as file:
+        with check_path(path, "the path of episodes").open("rb") as handle, np.load(handle, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
         if arrays["format"] != FORMAT:
             raise CheckpointError(f"expected format {FORMAT} in {path}, found {arrays['format']}")

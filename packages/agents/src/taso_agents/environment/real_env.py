@@ -13,6 +13,7 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 import taso_gym
+from taso_gym.checks import check_kind
 from taso_gym.errors import OptionError
 from taso_gym.graph import producer_of
 from taso_gym.observation import Layout
@@ -34,6 +35,7 @@ def make_env(model: str, **arguments: Any) -> gym.Env:
     Raises:
         OptionError: it is neither.
     """
+    check_kind("model", model, (str, Path), "an id or the path of an ONNX file")
     arguments = {"location_counts": True, **arguments}
     if model in gym.registry:
         return gym.make(model, **arguments)

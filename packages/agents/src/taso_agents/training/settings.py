@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from typing import Any
 
 from taso_agents.policies import POLICIES
+from taso_gym.checks import check_finite, check_whole
 from taso_gym.errors import OptionError
+
+CHECKS: dict[Any, Callable[..., None]] = {"int": check_whole, "float": check_finite}
+"""Type of a field, as it is written -> what holds a value to it."""
 
 
 @dataclass(frozen=True)
@@ -68,10 +74,13 @@ class PPOSettings:
         """Refuse values that can't be meant.
 
         Raises:
-            OptionError: an unknown policy, or sizes below 1.
+            OptionError: an unknown policy, sizes below 1, or what is no number.
         """
         if self.policy not in POLICIES:
             raise OptionError(f"expected a policy of {', '.join(POLICIES)}, found {self.policy!r}")
+        for field in fields(self):
+            if field.type in CHECKS:
+                CHECKS[field.type](**{field.name: getattr(self, field.name)})
         for name in ("steps", "hidden", "rounds", "environments", "rollout", "minibatch", "epochs", "threads"):
             if getattr(self, name) < 1:
                 raise OptionError(f"expected {name} of at least 1, found {getattr(self, name)}")
