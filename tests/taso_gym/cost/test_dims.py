@@ -9,6 +9,7 @@ from cost_graphs import symbolic_mlp
 from taso_gym.builder import GraphBuilder
 from taso_gym.cost.dims import Dims, bind_dims, size_bytes
 from taso_gym.errors import OptionError
+from taso_gym.models import parameters
 from taso_gym.tensor import Dim, OtherType, TensorType, floor_div, symbol
 
 BATCH, TIME = symbol("batch"), symbol("time")
@@ -62,6 +63,12 @@ def test_what_is_no_mapping_of_sizes_is_refused(given: Any) -> None:
     for take in (Dims, partial(bind_dims, symbolic_mlp())):
         with pytest.raises(OptionError, match="expected a mapping from names to sizes as dims, found"):
             take(given)
+
+
+def test_what_is_no_graph_has_no_dims() -> None:
+    for count in (bind_dims, parameters):
+        with pytest.raises(OptionError, match=r"expected a Graph as graph, found 'model\.onnx'"):
+            count("model.onnx")  # pyright: ignore[reportArgumentType]
 
 
 def test_bind_dims_completes_the_bindings_of_a_graph() -> None:

@@ -6,14 +6,12 @@ import math
 from collections.abc import Iterable, Mapping
 from functools import cache
 from numbers import Real
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from taso_gym.checks import check_kind, check_sizes
 from taso_gym.errors import OptionError
+from taso_gym.graph import Graph
 from taso_gym.tensor import Dim, Poly, TensorType, ValueType, itemsize_bits
-
-if TYPE_CHECKING:
-    from taso_gym.graph import Graph
 
 LEADING, OTHER = 1, 128
 """Value of an unbound symbol on the leading axis (a batch) and on any other (a sequence)."""
@@ -26,8 +24,9 @@ def bind_dims(graph: Graph, given: Mapping[str, int] | None = None) -> dict[str,
     ("past + 1"), else 1 where it first occurs on a leading axis and 128 where it first occurs on another.
 
     Raises:
-        OptionError: what is given isn't a mapping from names to sizes.
+        OptionError: no graph, or what is given isn't a mapping from names to sizes.
     """
+    check_kind("graph", graph, (Graph,), "a Graph")
     check_sizes(given)
     known = {**graph.info.dims, **(given or {})}
     return {**with_sums({**_defaults(map(graph.type_of, graph.info.inputs)), **known}), **known}

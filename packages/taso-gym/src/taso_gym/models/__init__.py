@@ -11,7 +11,7 @@ from hashlib import blake2b
 from math import prod
 from typing import NamedTuple
 
-from taso_gym.checks import check_count
+from taso_gym.checks import check_count, check_kind
 from taso_gym.errors import OptionError, TypeInferenceError
 from taso_gym.graph import Graph
 from taso_gym.models.splits import is_generated
@@ -102,7 +102,12 @@ def build(name: str, **arguments: int) -> Graph:
 
 
 def parameters(graph: Graph) -> int:
-    """Count the trainable parameters of a built-in network: its generated weights without running statistics."""
+    """Count the trainable parameters of a built-in network: its generated weights without running statistics.
+
+    Raises:
+        OptionError: it is no graph.
+    """
+    check_kind("graph", graph, (Graph,), "a Graph")
     statistics = {
         value for _, node in graph.operators() if node.sig.op.key == "BatchNormalization" for value in node.inputs[3:5]
     }
