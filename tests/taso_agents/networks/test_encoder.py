@@ -3,8 +3,12 @@
 import gymnasium as gym
 import pytest
 import torch
+from stable_baselines3.common.utils import obs_as_tensor
+from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
 
+from taso_agents.environment.real_env import make_env
 from taso_agents.networks.encoder import Encoding, GraphEncoder, sum_by
+from taso_gym.errors import OptionError
 
 Batch = dict[str, torch.Tensor]
 
@@ -25,6 +29,14 @@ def encoder(squeezenet: gym.Env) -> GraphEncoder:
 def test_sum_by_adds_rows_of_one_index() -> None:
     values = torch.tensor([[1.0, 2.0], [10.0, 20.0], [100.0, 200.0]])
     assert sum_by(values, torch.tensor([2, 0, 2]), 3).tolist() == [[10.0, 20.0], [0.0, 0.0], [101.0, 202.0]]
+
+
+def test_normalised_observations_are_refused(encoder: GraphEncoder) -> None:
+    env = DummyVecEnv([lambda: make_env("TasoGraph-SqueezeNet1.1-v0")])
+    encoder.encode(obs_as_tensor(VecNormalize(env, norm_obs=False).reset(), "cpu"))
+    for keys in (None, ["nodes"]):
+        with pytest.raises(OptionError, match="norm_obs=False"):
+            encoder.encode(obs_as_tensor(VecNormalize(env, norm_obs_keys=keys).reset(), "cpu"))
 
 
 def test_shapes(encoder: GraphEncoder, batch: Batch) -> None:

@@ -9,6 +9,8 @@ from gymnasium import spaces
 from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from torch import Tensor, nn
 
+from taso_gym.errors import OptionError
+
 OP_COLUMN = 0
 """Column of ``nodes`` that holds the number of the node's operator."""
 
@@ -135,11 +137,19 @@ class GraphEncoder(BaseFeaturesExtractor):
         """Embed the nodes and the whole of each graph in a batch of observations.
 
         ``further`` (R, H) is added to what the real nodes begin with.
+
+        Raises:
+            OptionError: observations are normalised, so that operators' numbers and masks are lost.
         """
         node_mask, edge_mask = observation["node_mask"].bool(), observation["edge_mask"].bool()
         packed = pack(node_mask, observation["edges"], edge_mask)
         features = observation["nodes"][node_mask].float()
         operator = features[:, OP_COLUMN].long()
+        if not torch.equal(operator.float(), features[:, OP_COLUMN]):
+            raise OptionError(
+                "expected observations as the environment gives them, found operators whose numbers aren't whole: "
+                "features are scaled already, so don't normalise them (VecNormalize: norm_obs=False)"
+            )
         features[:, OP_COLUMN] = 0.0  # a number, not a quantity
         nodes = self.embed_nodes(features) + self.operators(operator)
         nodes = nodes if further is None else nodes + further
