@@ -21,13 +21,13 @@ class Reports(NamedTuple):
 
 @contextmanager
 def training_bar(console: Console, steps: int) -> Generator[Reports]:
-    """Show a bar over the steps with the latest point of the curve, in % of the start graph's cost."""
+    """Show a bar over the steps with the latest point of the curve: what is saved of the start graph's cost."""
     columns = TextColumn("training"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn()
-    with Progress(*columns, TextColumn("{task.fields[costs]}"), console=console) as progress:
-        task = progress.add_task("training", total=steps, costs="")
+    with Progress(*columns, TextColumn("{task.fields[saved]}"), console=console) as progress:
+        task = progress.add_task("training", total=steps, saved="")
 
         def on_point(point: Point) -> None:
-            costs = f"policy {100 * point.policy:.2f} %, best seen {100 * point.best_seen:.2f} %"
-            progress.update(task, completed=point.steps, costs=costs)
+            saved = f"policy saves {100 * (1 - point.policy):.2f} %, best seen {100 * (1 - point.best_seen):.2f} %"
+            progress.update(task, completed=point.steps, saved=saved)
 
         yield Reports(lambda done: progress.update(task, completed=done), on_point)
