@@ -33,15 +33,19 @@ def make_env(model: str, **arguments: Any) -> gym.Env:
     ``location_counts`` is on unless it is given: counts say the same as masks and keep rollouts small.
 
     Raises:
-        OptionError: it is neither.
+        OptionError: it is neither, or the id of an environment of something else.
     """
     check_kind("model", model, (str, Path), "an id or the path of an ONNX file")
     arguments = {"location_counts": True, **arguments}
     if model in gym.registry:
-        return gym.make(model, **arguments)
+        try:
+            return gym.make(model, **arguments)
+        except TypeError as error:
+            taken = ", ".join(arguments)
+            raise OptionError(f"expected an environment that takes {taken}, found {model!r}: {error}") from error
     if Path(model).suffix == ".onnx" or Path(model).exists():
         return gym.make("TasoGraph-v0", model=model, **arguments)
-    known = ", ".join(sorted(i for i in gym.registry if i.startswith("TasoGraph-")))
+    known = ", ".join(sorted(i for i in gym.registry if i.startswith("TasoGraph") and i != "TasoGraph-v0"))
     raise OptionError(f"expected an ONNX file or one of {known}, found {model!r}")
 
 
