@@ -21,6 +21,8 @@ def test_names_are_those_of_the_policies() -> None:
         ({"seed": None}, "expected a whole number as seed, found None"),
         ({"learning_rate": "1e-3"}, "expected a finite number as learning_rate, found '1e-3'"),
         ({"gamma": float("nan")}, "expected a finite number as gamma, found nan"),
+        ({"seed": -1}, "expected a seed of 0 to 4294967295, found -1"),
+        ({"seed": 2**32}, "expected a seed of 0 to 4294967295, found 4294967296"),
     ],
 )
 def test_what_can_t_be_meant_is_refused(wrong: dict, message: str) -> None:

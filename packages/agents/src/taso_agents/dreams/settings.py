@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from taso_agents.training.settings import check_seed
 from taso_agents.world_models.fit import FitSettings
 from taso_agents.world_models.graph.model import GraphSettings
 
@@ -55,3 +56,11 @@ class DreamTrainSettings:
     seed: int = 0
     model: Any = field(default_factory=GraphSettings)
     fit: FitSettings = field(default_factory=FitSettings)
+
+    def __post_init__(self) -> None:
+        """Refuse a seed that is none.
+
+        Raises:
+            OptionError: it is below 0 or too large.
+        """
+        check_seed(self.seed)

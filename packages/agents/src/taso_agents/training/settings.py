@@ -13,6 +13,15 @@ from taso_gym.errors import OptionError
 CHECKS: dict[Any, Callable[..., None]] = {"int": check_whole, "float": check_finite}
 """Type of a field, as it is written -> what holds a value to it."""
 
+MOST_SEED = 2**32 - 1
+"""The largest seed that NumPy's global stream takes, which Stable-Baselines3 shuffles with."""
+
+
+def check_seed(seed: int) -> None:
+    """Raise OptionError for a seed that Stable-Baselines3 doesn't take."""
+    if not 0 <= seed <= MOST_SEED:
+        raise OptionError(f"expected a seed of 0 to {MOST_SEED}, found {seed}")
+
 
 @dataclass(frozen=True)
 class PPOSettings:
@@ -74,13 +83,14 @@ class PPOSettings:
         """Refuse values that can't be meant.
 
         Raises:
-            OptionError: an unknown policy, sizes below 1, or what is no number.
+            OptionError: an unknown policy, sizes below 1, what is no number, or a seed that is none.
         """
         if self.policy not in POLICIES:
             raise OptionError(f"expected a policy of {', '.join(POLICIES)}, found {self.policy!r}")
         for field in fields(self):
             if field.type in CHECKS:
                 CHECKS[field.type](**{field.name: getattr(self, field.name)})
+        check_seed(self.seed)
         for name in ("steps", "hidden", "rounds", "environments", "rollout", "minibatch", "epochs", "threads"):
             if getattr(self, name) < 1:
                 raise OptionError(f"expected {name} of at least 1, found {getattr(self, name)}")
