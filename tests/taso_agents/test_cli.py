@@ -33,9 +33,9 @@ def test_train_writes_policy_and_graph(trained: Path) -> None:
 
 
 def test_evaluate_compares_with_searches(trained: Path) -> None:
-    done = taso_agents("evaluate", "p.pt", "--episodes", "1", "--searches", "greedy", cwd=trained)
+    done = taso_agents("evaluate", "p.pt", "--episodes", "1", "--searches", "greedy, random", cwd=trained)
     assert done.returncode == 0, done.stderr
-    for row in ("most probable actions", "actions drawn", "best of 1", "greedy"):
+    for row in ("most probable actions", "actions drawn", "best of 1", "greedy", "random"):
         assert row in done.stdout
 
 
@@ -79,6 +79,7 @@ def test_episodes_of_several_networks_are_the_same_for_a_seed(tmp_path: Path) ->
         (["dream", SQUEEZENET, "--world-model", "vae"], "expected a world model of"),
         (["dream", SQUEEZENET, "--separate-reward"], "expected mdn with a separate reward network, found graph"),
         (["gap", "missing.pt"], "expected a world model of taso-agents in missing.pt, found no file"),
+        (["evaluate", "missing.pt", "--searches", "astar"], "expected searches among greedy, taso, beam, random"),
         (["evaluate", "missing.pt"], "expected a policy of taso-agents in missing.pt, found no file"),
     ],
 )

@@ -12,6 +12,7 @@ from rich.table import Table
 from taso_agents.policies import POLICIES
 from taso_agents.training.settings import PPOSettings
 from taso_agents.world_models import WORLD_MODELS, world_model
+from taso_gym.arguments import check_choices
 from taso_gym.atomic import check_target
 from taso_gym.console import console, run_app
 from taso_gym.errors import OptionError
@@ -231,6 +232,8 @@ def evaluate(
     ] = "greedy,taso,random",
 ) -> None:
     """Play policies on a network; compare with searches that may weigh as many candidates."""
+    names = [name.strip() for name in searches.split(",") if name.strip()]
+    check_choices("searches", (name.partition(":")[0] for name in names), SEARCHES)
     from gymnasium import spaces
 
     from taso_agents import checkpoint
@@ -249,7 +252,7 @@ def evaluate(
     loaded = [load_policy(path, space, env.action_space, start.rules.digest) for path in policies]
     result = evaluate_policies(loaded, env, episodes, seed)
     table = evaluation_table(result, len(policies))
-    for name in filter(None, searches.split(",")):
+    for name in names:
         found = run(start, name, Budget(steps=round(result.weighed[1])), seed)
         gain = 100 * (start.cost.time_ps - found.state.cost.time_ps) / max(start.cost.time_ps, 1)
         table.add_row(name, f"{gain:.2f}", str(found.explored))
