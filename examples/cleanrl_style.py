@@ -1,16 +1,16 @@
 """PPO on one page, after CleanRL's ``ppo.py``: everything that happens is here, but for the network.
 
-python examples/cleanrl_style.py [TasoGraph-SqueezeNet1.1-v0]
+python examples/cleanrl_style.py [TasoGraph-SqueezeNet1.1-v0] --steps 4096
 """
 
-import sys
+import argparse
 from dataclasses import dataclass
 
 import gymnasium as gym
 import numpy as np
 import torch
 from gymnasium.vector import AutoresetMode
-from gymnasium.wrappers.vector import RecordEpisodeStatistics
+from gymnasium.wrappers import RecordEpisodeStatistics
 
 import taso_gym
 from taso_agents.policies.policy_file import build_policy
@@ -96,10 +96,8 @@ def main(args: Args) -> list[float]:
     """Train, and return the improvement in % of every episode."""
     torch.manual_seed(args.seed)
     rng = np.random.default_rng(args.seed)
-    reset_mode = {"autoreset_mode": AutoresetMode.SAME_STEP}
-    envs = RecordEpisodeStatistics(
-        gym.make_vec(args.env_id, args.num_envs, "sync", vector_kwargs=reset_mode, location_counts=True)
-    )
+    made = {"vector_kwargs": {"autoreset_mode": AutoresetMode.SAME_STEP}, "wrappers": [RecordEpisodeStatistics]}
+    envs = gym.make_vec(args.env_id, args.num_envs, "sync", **made, location_counts=True)
     spaces = envs.single_observation_space, envs.single_action_space
     agent = build_policy("autoregressive", *spaces, {"hidden": 32})
     optimizer = torch.optim.Adam(agent.parameters(), lr=args.learning_rate, eps=1e-5)
@@ -122,4 +120,8 @@ def main(args: Args) -> list[float]:
 
 
 if __name__ == "__main__":
-    main(Args(*sys.argv[1:2]))
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("id", nargs="?", default=Args.env_id)
+    parser.add_argument("--steps", type=int, default=Args.total_timesteps)
+    options = parser.parse_args()
+    main(Args(options.id, options.steps))

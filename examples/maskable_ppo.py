@@ -20,9 +20,9 @@ from taso_agents.training.display import training_bar
 from taso_agents.training.evaluate import best_of
 from taso_agents.training.ppo import TrainResult, train
 from taso_agents.training.settings import PPOSettings
+from taso_gym.atomic import check_target
 from taso_gym.console import run_app
 from taso_gym.cost.measure import measure
-from taso_gym.errors import OptionError
 from taso_gym.rules.state import RewriteState
 from taso_gym.search import Budget, run
 
@@ -34,11 +34,11 @@ NO_GAIN = (
 console = Console()
 
 
-def learn(model: str, steps: int, seed: int) -> TrainResult:
+def learn(model: str, settings: PPOSettings) -> TrainResult:
     """Train a policy that points at the candidate to apply; the masks are part of what it sees."""
     console.print(f"{model}: training MaskablePPO")
-    with training_bar(console, steps) as reports:
-        return train(model, PPOSettings(steps=steps, seed=seed), on_step=reports.on_step, on_point=reports.on_point)
+    with training_bar(console, settings.steps) as reports:
+        return train(model, settings, on_step=reports.on_step, on_point=reports.on_point)
 
 
 def compare(start: RewriteState, result: TrainResult, seed: int) -> dict[str, RewriteState]:
@@ -73,12 +73,12 @@ def main(
     out: Annotated[Path, typer.Option(help="The optimised model.")] = Path("optimised.onnx"),
 ) -> None:
     """Train an agent, compare it with searches, write its model, check and time it."""
-    if not out.parent.is_dir():
-        raise OptionError(f"expected a folder to write {out.name} into, found none at {out.parent}")
+    check_target(out)
+    settings = PPOSettings(steps=steps, seed=seed)
     env = make_env(model)
     env.reset()
     start = state_of(env)
-    result = learn(model, steps, seed)
+    result = learn(model, settings)
     states = compare(start, result, seed)
     show(states)
 

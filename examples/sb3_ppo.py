@@ -1,12 +1,12 @@
 """Plain PPO of Stable-Baselines3: the masks travel in the observation, so nothing of it has to know about them.
 
-python examples/sb3_ppo.py [TasoGraph-SqueezeNet1.1-v0]
+python examples/sb3_ppo.py [TasoGraph-SqueezeNet1.1-v0] --steps 4096
 
 It isn't shown what candidates would save and has to find that out, so after few steps the policy may still end with a
 dearer graph than it began with. The best graph that was seen on the way is never dearer than the start.
 """
 
-import sys
+import argparse
 from typing import Any, NamedTuple
 
 import gymnasium as gym
@@ -61,4 +61,8 @@ def main(model: str = "TasoGraph-SqueezeNet1.1-v0", steps: int = 4096) -> Outcom
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("id", nargs="?", default="TasoGraph-SqueezeNet1.1-v0")
+    parser.add_argument("--steps", type=int, default=4096)
+    options = parser.parse_args()
+    main(options.id, options.steps)

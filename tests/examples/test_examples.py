@@ -9,7 +9,10 @@ import numpy as np
 import onnx
 import onnx.helper as oh
 import pytest
+from example_runs import run
 from onnx import TensorProto, numpy_helper
+
+from taso_gym.errors import OptionError
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -71,6 +74,24 @@ def test_sb3_ppo(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_cleanrl_style() -> None:
+    """It takes enough steps for episodes to end: each is one return."""
     module = example("cleanrl_style")
-    args = module.Args(total_timesteps=64, num_envs=2, num_steps=32, num_minibatches=2, update_epochs=1)
-    module.main(args)
+    args = module.Args(total_timesteps=512, num_envs=2, num_steps=256, num_minibatches=2, update_epochs=1)
+    assert module.main(args)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"), [({"out": Path()}, "the name of a file to write"), ({"seed": -1}, "expected a seed")]
+)
+def test_maskable_ppo_refuses_what_is_wrong_before_it_trains(
+    wrong: dict, message: str, two_products: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = example("maskable_ppo")
+    monkeypatch.setattr(module, "learn", lambda *_: pytest.fail("it trains"))
+    with pytest.raises(OptionError, match=message):
+        module.main(str(two_products), **{"steps": 8, "seed": 0, "out": tmp_path / "fast.onnx", **wrong})
+
+
+@pytest.mark.parametrize("name", ["maskable_ppo", "sb3_ppo", "cleanrl_style"])
+def test_help_says_what_an_example_takes(name: str) -> None:
+    assert "--steps" in run(f"examples/{name}.py", "--help")
