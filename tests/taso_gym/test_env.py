@@ -268,6 +268,7 @@ def test_rules_come_from_a_file(tmp_path):
         ({"cost": "guess"}, "expected a cost model among .*, found 'guess'"),
         ({"cost": 3}, "expected a name or CostModel as cost, found 3"),
         ({"model": 3}, "expected a name, path or Graph as model, found 3"),
+        ({"model": bytes(10**6)}, r"expected a name, path or Graph as model, found .{,200}$"),
         ({"rules": 3}, "expected a name, path or RuleSet as rules, found 3"),
         ({"reward": 3}, "expected a Reward, or the name of one among .*, found 3"),
         ({"reward_kwargs": 3}, "expected a mapping from names to values as reward_kwargs, found 3"),

@@ -61,6 +61,12 @@ def test_dims_are_for_costing_only(open_batch, tmp_path):
     assert x.type.tensor_type.shape.dim[0].dim_param == "batch"
 
 
+def test_a_model_in_memory_is_optimised_as_its_file(open_batch):
+    model = onnx.load(open_batch)
+    of_file, in_memory = (taso_gym.optimize(m, "greedy", budget=STEPS) for m in (open_batch, model))
+    assert in_memory.graph == of_file.graph and in_memory.after == of_file.after
+
+
 def test_unknown_dim_is_refused(open_batch):
     with pytest.raises(OptionError, match="expected a dimension of the model's inputs"):
         taso_gym.optimize(open_batch, dims={"bach": 4})
@@ -69,7 +75,8 @@ def test_unknown_dim_is_refused(open_batch):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"model": 5}, "expected a name, path or Graph as model, found 5"),
+        ({"model": 5}, "expected the path of a model or a ModelProto, found 5"),
+        ({"model": bytes(10**6)}, r"expected the path of a model or a ModelProto, found .{,200}$"),
         ({"search": 5}, "expected a name as search, found 5"),
         ({"budget": "x"}, "expected seconds or a Budget as budget, found 'x'"),
         ({"budget": None}, "expected seconds or a Budget as budget, found None"),

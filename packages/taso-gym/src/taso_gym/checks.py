@@ -24,7 +24,7 @@ def check_kind(name: str, value: object, types: tuple[type, ...], called: str) -
         called: what to call them.
     """
     if not isinstance(value, types) or not _has_names(value):
-        raise OptionError(f"expected {called} as {name}, found {value!r}")
+        raise OptionError(f"expected {called} as {name}, found {value!r:.200}")
 
 
 def items_of(values: object, kind: type[T], called: str) -> tuple[T, ...]:
@@ -32,7 +32,7 @@ def items_of(values: object, kind: type[T], called: str) -> tuple[T, ...]:
     is_iterable = isinstance(values, Iterable) and not isinstance(values, str)
     items = tuple(cast("Iterable[object]", values)) if is_iterable else None
     if items is None or not all(isinstance(item, kind) for item in items):
-        raise OptionError(f"expected {called}, found {values!r}")
+        raise OptionError(f"expected {called}, found {values!r:.200}")
     return cast("tuple[T, ...]", items)
 
 
@@ -91,7 +91,7 @@ def check_path(path: object, called: str) -> Path:
     """Return a path; raise OptionError for what no system takes as one: another type, or text with a NUL."""
     text: object = fspath(cast("PathLike[str]", path)) if isinstance(path, PathLike) else path
     if not isinstance(text, str) or "\0" in text:
-        raise OptionError(f"expected {called}, found {text!r}")
+        raise OptionError(f"expected {called}, found {text!r:.200}")
     return Path(text)
 
 

@@ -11,6 +11,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from onnx import ModelProto
+
 from taso_gym import cost as costs
 from taso_gym import onnx_io
 from taso_gym.arguments import check_kinds
@@ -106,7 +108,7 @@ class Result:
 
 
 def optimize(
-    model: Graph | str | Path,
+    model: Graph | str | Path | ModelProto,
     search: str = "taso",
     rules: str | Path | RuleSet = "default",
     cost: str | CostModel = "roofline",
@@ -129,7 +131,7 @@ def optimize(
     a warning.
 
     Args:
-        model: a graph, or the path of an ONNX file.
+        model: a graph, the path of an ONNX file, or a model in memory.
         search: a row of `taso_gym.search.SEARCHES`.
         rules: name or path of a rule set, or the set itself.
         cost: a row of `taso_gym.cost.COST_MODELS`, or a cost model itself.
@@ -149,7 +151,7 @@ def optimize(
     Raises:
         TasoError: the model, the rules or an option are not what they have to be.
     """
-    check_kinds(model=model, search=search, rules=rules, cost=cost, budget=budget)
+    check_kinds(search=search, rules=rules, cost=cost, budget=budget)
     check_kinds(dims=dims, objective=objective, checkpoint=checkpoint)
     spend = budget if isinstance(budget, tuple) else Budget(budget)
     check_budget(spend)
