@@ -54,6 +54,11 @@ def test_collect_writes_episodes_and_says_how_deep_they_went(tmp_path: Path) -> 
     assert "0 to 9" in done.stdout and (tmp_path / "episodes.npz").exists()
 
 
+def test_collect_plays_what_train_wrote(trained: Path) -> None:
+    done = taso_agents("collect", SQUEEZENET, "--steps", "6", "--max-steps", "3", "--actor", "p.pt", cwd=trained)
+    assert done.returncode == 0, done.stderr
+
+
 def test_episodes_of_several_networks_are_the_same_for_a_seed(tmp_path: Path) -> None:
     for name in "ab":
         options = ["--steps", "12", "--max-steps", "6", "--actor", "random", "-o", f"{name}.npz", "--seed", "3"]

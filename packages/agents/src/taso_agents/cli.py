@@ -86,16 +86,17 @@ def collect(
 
     from taso_agents.data.collect import collect as collect_episodes
     from taso_agents.data.collect import empty_dataset
-    from taso_agents.dreams.actors import actor_named
+    from taso_agents.dreams.actors import actor_named, views_of
     from taso_agents.environment.real_env import expect_one_network, make_env
 
     torch.manual_seed(seed)
-    env = make_env(model, max_steps=max_steps)
+    actors = actor or ["random", "greedy"]
+    env = make_env(model, max_steps=max_steps, extra_views=views_of(actors))
     if minari:
         expect_one_network(env, model)  # episodes are played again, from the same graph
     env.reset(seed=seed)
     dataset, rng = empty_dataset(env), np.random.default_rng(seed)
-    for name in actor or ["random", "greedy"]:
+    for name in actors:
         collect_episodes(env, actor_named(name, env, epsilon), steps, rng, dataset)
     dataset.save(out)
     if minari:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import gymnasium as gym
@@ -9,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from stable_baselines3.common.policies import BasePolicy
 
+from taso_agents import checkpoint
 from taso_agents.data.collect import Actor, greedy_actor, random_actor
 from taso_agents.dreams.latent import Follower
 from taso_agents.environment.real_env import Arrays, state_of, with_ids
@@ -37,6 +39,17 @@ def controller_actor(policy: BasePolicy, model: WorldModel) -> Actor:
         return last[0]
 
     return act
+
+
+def views_of(names: Iterable[str]) -> list[str]:
+    """Return the extra views of observations that policies' files among the names of actors want to see.
+
+    Raises:
+        CheckpointError: there is no such actor, and no such file.
+    """
+    files = [name for name in names if name not in ("random", "random-noop", "greedy")]
+    sizes = (checkpoint.load(file, "policy")["taso"]["sizes"] for file in files)
+    return sorted({view for size in sizes for view in size["layout"]["extra_views"]})
 
 
 def actor_named(name: str, env: gym.Env, epsilon: float = 0.3) -> Actor:
