@@ -112,6 +112,11 @@ def test_an_environment_draws_among_them():
     assert info["model"] == 4
 
 
+def test_a_network_drawn_too_large_has_fewer_pieces():
+    made = planted("generated/attention/62")  # 69 operators with all of them
+    assert len(made.optimum.nodes) < MAX_NODES and len(made.rules) > 1
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("split", SPLITS)
 def test_the_first_hundred_of_a_split_are_made(split, rules, roofline):

@@ -12,8 +12,8 @@ from rich.table import Table
 from taso_agents.policies import POLICIES
 from taso_agents.training.settings import PPOSettings
 from taso_agents.world_models import WORLD_MODELS, world_model
-from taso_gym.arguments import check_choices
 from taso_gym.atomic import check_target
+from taso_gym.checks import check_choices
 from taso_gym.console import console, run_app
 from taso_gym.errors import OptionError
 from taso_gym.search import SEARCHES

@@ -141,13 +141,16 @@ _PIECES: dict[str, tuple[tuple[int, Piece], ...]] = {
 }
 
 
-def grow(family: str, rng: np.random.Generator) -> Graph:
-    """Draw a network of a family."""
+def grow(family: str, rng: np.random.Generator, most: int) -> Graph:
+    """Draw a network of a family: of four to eight pieces, or of as many fewer as have less than ``most`` operators."""
     if family == "convolution":
         shape = 1, int(rng.choice([16, 32, 64])), *[int(rng.choice([14, 28]))] * 2
     else:
         shape = int(rng.choice([64, 128])), int(rng.choice([64, 128, 256]))
-    return Growth(rng, shape).grow(_PIECES[family], int(rng.integers(4, 9)))
+    count, drawn = int(rng.integers(4, 9)), rng.bit_generator.state
+    while len((graph := Growth(rng, shape).grow(_PIECES[family], count)).nodes) >= most and count > 1:
+        count, rng.bit_generator.state = count - 1, drawn
+    return graph
 
 
 assert tuple(_PIECES) == FAMILIES

@@ -81,7 +81,7 @@ def planted(name: str) -> Planted:
     """
     family, seed = _parse(name)
     rng = np.random.default_rng([FAMILIES.index(family), seed])
-    state = RewriteState(grow(family, rng), _trades(), max_nodes=MAX_NODES, max_edges=MAX_EDGES)
+    state = RewriteState(grow(family, rng, MAX_NODES), _trades(), max_nodes=MAX_NODES, max_edges=MAX_EDGES)
     graphs, rules, seen = [state.graph], list[str](), {state.hash}
     for _ in range(int(rng.integers(*STEPS))):
         undone = _undo(state, seen, rng)
