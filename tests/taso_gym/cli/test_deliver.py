@@ -48,7 +48,7 @@ def timed(monkeypatch):
             times["optimised"] *= np.array(sessions)[:, None]
             return Measurement(times, options["threads"], "cpu", THREAD_CPU)
 
-        monkeypatch.setattr(sys.modules["taso_gym.cli.deliver"], "measure", pretended)
+        monkeypatch.setattr(sys.modules["taso_gym.cli.timing"], "measure", pretended)
         return asked
 
     return pretend
@@ -77,6 +77,35 @@ def test_it_is_measured_with_the_users_threads(model, timed):
     asked = timed(0.9, 0.9)
     optimised(model, "--threads", "2")
     assert asked["threads"] == 2 and asked["provider"] == "cpu"
+
+
+@pytest.fixture
+def threads_tried(model, monkeypatch):
+    """Let a result be faster on one thread and slower on the four cores of a machine; return what was tried."""
+    tried = []
+
+    def pretended(models, *, threads, **_):
+        tried.append(threads)
+        times = {name: np.ones((2, 5)) for name in models}
+        times["optimised"] *= 0.8 if threads == 1 else 1.25
+        return Measurement(times, threads, "cpu", THREAD_CPU)
+
+    monkeypatch.setattr(sys.modules["taso_gym.cli.timing"], "measure", pretended)
+    monkeypatch.setattr(sys.modules["taso_gym.cli.optimize"], "physical_cores", lambda: 4)
+    return tried
+
+
+def test_a_result_that_is_slower_on_all_cores_is_said_to_be(model, threads_tried, capsys):
+    optimised(model)
+    assert threads_tried[-2:] == [1, 4]
+    said = " ".join(capsys.readouterr().out.split())
+    assert "with 4 threads, one on each core: 0.800x" in said and "--threads 4 looks for what is faster there" in said
+
+
+@pytest.mark.parametrize("options", [("--threads", "1"), ("--no-measure",)])
+def test_other_threads_than_those_given_are_not_tried(model, threads_tried, options):
+    optimised(model, *options)
+    assert 4 not in threads_tried
 
 
 @pytest.mark.parametrize(
@@ -173,7 +202,7 @@ def test_a_model_that_no_rewrite_speeds_up_may_still_gain_by_settings(model, set
         times = dict(zip(names, (1.0, ms if models[names[1]] == model else 1.1), strict=True))
         return Measurement({n: np.full((2, 5), t) for n, t in times.items()}, options["threads"], "cpu", THREAD_CPU)
 
-    monkeypatch.setattr(sys.modules["taso_gym.cli.deliver"], "measure", measured)
+    monkeypatch.setattr(sys.modules["taso_gym.cli.timing"], "measure", measured)
     asked = settings(SessionSettings("basic"))
     out = optimised(model, "--session-settings")
     assert len(asked) == 2 and asked[1] == model
@@ -192,12 +221,12 @@ def test_settings_of_an_earlier_result_are_removed(model, timed, settings, optio
     assert "out.session.json removed" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("name", ["measure", "best_settings"])
-def test_what_cannot_be_timed_is_written_by_force_or_untimed(model, monkeypatch, name, capsys):
+@pytest.mark.parametrize(("module", "name"), [("timing", "measure"), ("deliver", "best_settings")])
+def test_what_cannot_be_timed_is_written_by_force_or_untimed(model, monkeypatch, module, name, capsys):
     def refuses(*_, **__):
         raise CostError("expected a tensor as input 'x', found tensor(bfloat16)")
 
-    monkeypatch.setattr(sys.modules["taso_gym.cli.deliver"], name, refuses)
+    monkeypatch.setattr(sys.modules[f"taso_gym.cli.{module}"], name, refuses)
     out, extra = model.with_name("out.onnx"), ["--session-settings"] * (name == "best_settings")
     assert run("optimize", model, "-o", out, "--search", "greedy", *extra) == 2
     advice = " without --session-settings" * bool(extra)
@@ -236,7 +265,7 @@ def interrupt(*_, **__):
 
 
 def test_a_result_whose_timing_is_interrupted_is_written_and_said_not_to_be_timed(model, monkeypatch, capsys):
-    monkeypatch.setattr(sys.modules["taso_gym.cli.deliver"], "measure", interrupt)
+    monkeypatch.setattr(sys.modules["taso_gym.cli.timing"], "measure", interrupt)
     out = model.with_name("out.onnx")
     assert run("optimize", model, "-o", out, "--search", "greedy") == 130
     assert len(onnx.load(out).graph.node) == 1

@@ -155,7 +155,7 @@ def test_result_is_timed_at_the_sizes_that_were_costed(dynamic, tmp_path, monkey
         seen.append(dims)
         raise CostError("enough")
 
-    module = sys.modules["taso_gym.cli.deliver"]
+    module = sys.modules["taso_gym.cli.timing"]
     monkeypatch.setattr(module, "measure", note)
     arguments = ("--search", "greedy", "--steps", "300", "--dim", "time=7")
     assert run("optimize", dynamic, "-o", tmp_path / "fast.onnx", *arguments) == 2
@@ -278,7 +278,7 @@ def test_a_limit_that_cannot_be_kept_writes_nothing(exported, tmp_path, capsys):
 def test_session_settings_go_beside_the_model(exported, tmp_path, monkeypatch, capsys):
     out, module = tmp_path / "fast.onnx", sys.modules["taso_gym.cli.deliver"]
     monkeypatch.setattr(module, "best_settings", lambda *_, **__: SessionSettings("basic"))
-    monkeypatch.setattr(module, "_timed", lambda *_: None)
+    monkeypatch.setattr(module, "timed", lambda *_: None)
     assert run("optimize", exported, "-o", out, "--search", "greedy", "--session-settings") == 0
     assert json.loads((tmp_path / "fast.session.json").read_text())["graph_optimization_level"] == "ORT_ENABLE_BASIC"
     assert "ort.InferenceSession" in capsys.readouterr().out

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import platform
 from pathlib import Path
 
 import pytest
 
-from taso_gym.cost.machine import cpu_name, gpu_name
+from taso_gym.cost.machine import cpu_name, gpu_name, physical_cores
 from taso_gym.errors import CostError
 
 X86 = """processor	: 0
@@ -104,3 +105,14 @@ def test_without_the_drivers_files_its_tool_is_asked(
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
     assert gpu_name(tmp_path / "none") == name
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="only Linux says which CPUs a process may use")
+def test_hyperthreads_of_a_core_count_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1, 4, 5})
+    for number in (0, 1, 4, 5):
+        place = tmp_path / f"cpu{number}" / "topology"
+        place.mkdir(parents=True)
+        (place / "thread_siblings_list").write_text(f"{number % 4},{number % 4 + 4}\n")
+    assert physical_cores(tmp_path) == 2
+    assert physical_cores(tmp_path / "nowhere") == 4

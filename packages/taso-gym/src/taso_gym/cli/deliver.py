@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
 from taso_gym import onnx_io
 from taso_gym.atomic import replacing
-from taso_gym.console import console, progress_bar, say
+from taso_gym.cli.timing import RESULT, say_on_all_cores, timed
+from taso_gym.console import console, say
 from taso_gym.cost import bind_dims
-from taso_gym.cost.measure import SessionSettings, measure
+from taso_gym.cost.measure import SessionSettings
 from taso_gym.cost.measurement import MIN_GAIN, Measurement
 from taso_gym.cost.session_settings import DEFAULT, best_settings, code, write_settings
 from taso_gym.equivalence import Baseline
 from taso_gym.equivalence import validate as compare
 from taso_gym.errors import CostError, EquivalenceError
 from taso_gym.optimizer import Result
-
-ORIGINAL, RESULT = "original", "optimised"
 
 
 @dataclass(frozen=True)
@@ -32,6 +30,7 @@ class Wanted:
         force: write it whatever is found.
         settings: look for session settings that pay, too.
         provider: to measure on, "cpu" or "cuda".
+        cores: with so many threads, if they are more, a result is timed once it is written, too.
     """
 
     threads: int = 1
@@ -39,6 +38,7 @@ class Wanted:
     force: bool = False
     settings: bool = False
     provider: str = "cpu"
+    cores: int = 0
 
     @property
     def untimed(self) -> str:
@@ -127,6 +127,8 @@ def _deliver(model: Path, output: Path, result: Result, wanted: Wanted) -> None:
         say(f"{output} written: {_faster(model, output, timing)}")
         _put_settings(output, timing.settings, wanted)
         _end(timing)
+        if timing.found and wanted.cores > wanted.threads and not output.samefile(model):
+            say_on_all_cores(model, output, timing.settings, wanted.cores, bind_dims(result.original))
 
 
 def _faster(model: Path, output: Path, timing: _Timing) -> str:
@@ -226,7 +228,9 @@ def _measured(model: Path, written: Path, result: Result, wanted: Wanted) -> _Ti
         if wanted.settings:
             settings = best_settings(written, threads=wanted.threads, provider=wanted.provider, dims=dims)
         differ = written != model or settings != DEFAULT
-        return _Timing(settings, _timed(model, written, settings, wanted, dims) if wanted.timed and differ else None)
+        if not (wanted.timed and differ):
+            return _Timing(settings)
+        return _Timing(settings, timed(model, written, settings, wanted.threads, wanted.provider, dims))
     except KeyboardInterrupt:
         return _Timing(interrupted=True)
     except CostError as error:
@@ -234,24 +238,3 @@ def _measured(model: Path, written: Path, result: Result, wanted: Wanted) -> _Ti
             raise CostError(f"{error}; nothing was written: {wanted.untimed} writes it without timing it") from error
         say(f"not timed: {error}")
         return _Timing()
-
-
-def _timed(
-    model: Path, result: Path, settings: SessionSettings, wanted: Wanted, dims: Mapping[str, int]
-) -> Measurement:
-    """Measure the file as given and the result side by side, at the sizes that were costed, and print both."""
-    with progress_bar() as bar:
-        task = bar.add_task("measuring", best="")
-        found = measure(
-            {ORIGINAL: model, RESULT: result},
-            settings={RESULT: settings},
-            threads=wanted.threads,
-            provider=wanted.provider,
-            dims=dims,
-            progress=lambda done, total: bar.update(task, best=f"round {done} of {total}"),
-        )
-    for name in (ORIGINAL, RESULT):
-        say(f"{name}: {found.time_ms(name):.3f} ms in onnxruntime ({found.conditions})")
-    if found.unstable:
-        say("the machine was busy: halves of the measurement differ by over 2 %")
-    return found

@@ -17,6 +17,7 @@ from taso_gym.cli.judges import judge_of, provider_of
 from taso_gym.cli.runs import expect_runs, expect_timed
 from taso_gym.console import console, dimensions, parse_bytes, progress_bar, say, seconds
 from taso_gym.cost import bind_dims
+from taso_gym.cost.machine import physical_cores
 from taso_gym.cost.objective import QUANTITIES, Objective
 from taso_gym.errors import OptionError
 from taso_gym.graph import Graph
@@ -65,7 +66,13 @@ def optimize(
     checkpoint: Annotated[
         Path | None, typer.Option(help="File to write the search to every half minute, and to resume it from.")
     ] = None,
-    threads: Annotated[int, typer.Option(help="Threads that the model will run with.", min=1)] = 1,
+    threads: Annotated[
+        int | None,
+        typer.Option(
+            help="Threads that the model will run with; default: 1, and what is written is timed on all cores, too.",
+            min=1,
+        ),
+    ] = None,
     cache: Cache = None,
     objective: Annotated[
         str, typer.Option(help=f"What is lowered, alone or weighted (time+0.2*memory): {', '.join(QUANTITIES)}.")
@@ -112,12 +119,15 @@ def optimize(
         lowest = f"{progress.best_value / 1e9:.4f} ms" if goal.is_time else f"{progress.best_value:,}"
         bar.update(task, best=f"{lowest} after {progress.rewrites} rewrites, {progress.explored} weighed")
 
-    judge = judge_of(cost, graph, threads, cache, lambda text: bar.update(task, best=f"measuring {text[:WIDEST]}"))
-    wanted = Wanted(threads, not no_measure, force, session_settings, provider_of(cost, judge))
+    used = threads or 1
+    judge = judge_of(cost, graph, used, cache, lambda text: bar.update(task, best=f"measuring {text[:WIDEST]}"))
+    provider = provider_of(cost, judge)
+    cores = physical_cores() if threads is None and provider == "cpu" else 0
+    wanted = Wanted(used, not no_measure, force, session_settings, provider, cores)
     if not force:
         expect_timed(model, graph, wanted)
     options: dict[str, Any] = {} if alpha is None else {"alpha": alpha}
-    options |= {"threads": threads} if search.startswith("ranked") else {}
+    options |= {"threads": used} if search.startswith("ranked") else {}
     with bar:
         result = search_for(
             graph,

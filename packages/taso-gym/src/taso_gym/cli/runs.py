@@ -5,7 +5,8 @@ from __future__ import annotations
 from contextlib import ExitStack
 from pathlib import Path
 
-from taso_gym.cli.deliver import ORIGINAL, Wanted
+from taso_gym.cli.deliver import Wanted
+from taso_gym.cli.timing import ORIGINAL
 from taso_gym.cost import bind_dims
 from taso_gym.cost.measure import measure
 from taso_gym.cost.packages import require_provider

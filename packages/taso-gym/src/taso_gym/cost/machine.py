@@ -1,4 +1,4 @@
-"""What the machine's processors are called: times that were measured on one are of no other."""
+"""What the machine's processors are called, since times measured on one are of no other, and how many they are."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from shutil import which
 from taso_gym.errors import CostError
 
 CPUS, GPUS = Path("/proc/cpuinfo"), Path("/proc/driver/nvidia/gpus")
+TOPOLOGY = Path("/sys/devices/system/cpu")
 VECTORS = ("avx512f", "avx2", "avx", "sve2", "sve", "asimd")
 """Instructions of x86 and of ARM, the widest first."""
 
@@ -33,6 +34,17 @@ def cpu_name(cpus: Path = CPUS) -> str:
         return f"{platform.machine()} {numbers} {vectors}"
     name = facts.get("model name", platform.machine())
     return f"{name} family {facts.get('cpu family', '?')} model {facts.get('model', '?')} {vectors}"
+
+
+def physical_cores(topology: Path = TOPOLOGY) -> int:
+    """Return how many cores this process may use; what shares one (hyperthreads) counts once, as in onnxruntime."""
+    if not hasattr(os, "sched_getaffinity"):
+        return os.cpu_count() or 1
+    places = (topology / f"cpu{number}/topology/thread_siblings_list" for number in os.sched_getaffinity(0))
+    try:
+        return len({place.read_text(encoding="utf-8") for place in places})
+    except OSError:
+        return len(os.sched_getaffinity(0))
 
 
 def _facts(text: str) -> dict[str, str]:
