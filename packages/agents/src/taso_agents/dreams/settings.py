@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from taso_agents.training.settings import check_seed
+from taso_agents.training.settings import check_numpy_seed
 from taso_agents.world_models.fit import FitSettings
 from taso_agents.world_models.graph.model import GraphSettings
 
@@ -63,4 +63,4 @@ class DreamTrainSettings:
         Raises:
             OptionError: it is below 0 or too large.
         """
-        check_seed(self.seed)
+        check_numpy_seed(self.seed)

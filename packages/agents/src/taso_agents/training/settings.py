@@ -17,7 +17,7 @@ MOST_SEED = 2**32 - 1
 """The largest seed that NumPy's global stream takes, which Stable-Baselines3 shuffles with."""
 
 
-def check_seed(seed: int) -> None:
+def check_numpy_seed(seed: int) -> None:
     """Raise OptionError for a seed that Stable-Baselines3 doesn't take."""
     if not 0 <= seed <= MOST_SEED:
         raise OptionError(f"expected a seed of 0 to {MOST_SEED}, found {seed}")
@@ -90,7 +90,7 @@ class PPOSettings:
         for field in fields(self):
             if field.type in CHECKS:
                 CHECKS[field.type](**{field.name: getattr(self, field.name)})
-        check_seed(self.seed)
+        check_numpy_seed(self.seed)
         for name in ("steps", "hidden", "rounds", "environments", "rollout", "minibatch", "epochs", "threads"):
             if getattr(self, name) < 1:
                 raise OptionError(f"expected {name} of at least 1, found {getattr(self, name)}")
