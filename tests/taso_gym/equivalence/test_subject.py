@@ -24,3 +24,11 @@ def test_a_fixed_step_is_compared() -> None:
         }"""
     )
     assert validate(model, model).ok
+
+
+def test_text_without_axes_is_compared() -> None:
+    model = parser.parse_model(
+        """<ir_version: 9, opset_import: ["": 20]>
+        words (string first, string second) => (string both) { both = StringConcat(first, second) }"""
+    )
+    assert validate(model, model).ok

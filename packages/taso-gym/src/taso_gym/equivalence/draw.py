@@ -160,7 +160,7 @@ def draw_tensor(
     """Return a random tensor: normal floats, integers below ``bound``, of 0 and 1 if ``binary``, else small ones."""
     stored = numpy_dtype(dtype)
     if dtype == "string":
-        return np.array(WORDS, object)[rng.integers(0, len(WORDS), shape)].reshape(shape)
+        return np.array(np.array(WORDS, object)[rng.integers(0, len(WORDS), shape)], object)  # a scalar is no array
     if stored.kind == "b":
         return rng.integers(0, 2, shape).astype(bool)
     if stored.kind == "c":
