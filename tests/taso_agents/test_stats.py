@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from taso_agents.stats import iqm, iqm_estimate
+from taso_agents.stats import iqm, iqm_estimate, known_mean
 
 
 def test_iqm_drops_a_quarter_at_each_end() -> None:
@@ -33,3 +33,11 @@ def test_same_seed_same_interval() -> None:
 
 def test_one_run_has_no_spread() -> None:
     assert iqm_estimate([2.5]) == (2.5, 2.5, 2.5)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    ("values", "mean"), [([1.0, np.nan, 3.0], 2.0), ([True, False], 0.5), ([np.nan], np.nan), ([], np.nan)]
+)
+def test_what_is_not_known_is_not_averaged(values, mean):
+    assert known_mean(values) == pytest.approx(mean, nan_ok=True)

@@ -37,3 +37,10 @@ def iqm_estimate(samples: ArrayLike, resamples: int = 2000) -> Estimate:
     draws = np.random.default_rng(0).integers(len(values), size=(resamples, len(values)))
     low, high = np.quantile(iqm(values[draws]), [0.025, 0.975])
     return Estimate(float(iqm(values)), float(low), float(high))
+
+
+def known_mean(values: ArrayLike) -> float:
+    """Return the mean of the values that aren't nan; nan where none is left."""
+    found = np.asarray(values, np.float64)
+    known = found[~np.isnan(found)]
+    return float(known.mean()) if known.size else float("nan")

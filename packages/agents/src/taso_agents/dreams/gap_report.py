@@ -19,7 +19,7 @@ from taso_agents.dreams.latent import latent_space
 from taso_agents.dreams.starts import everywhere
 from taso_agents.environment.real_env import make_env
 from taso_agents.policies.latent_policy import LatentPolicy
-from taso_agents.stats import iqm_estimate
+from taso_agents.stats import iqm_estimate, known_mean
 from taso_agents.world_models.fit import encode_all, pad_episodes
 from taso_agents.world_models.mdn_rnn import WorldModel, load_world_model
 from taso_gym.cost.calibrate import rank_correlation
@@ -72,8 +72,8 @@ def ranking(model: WorldModel, dataset: Dataset) -> Ranking:
         same = (np.sign(predicted) == np.sign(real))[moving]
         rounded = np.round(predicted, 6), np.round(real, 6)
         correlation = rank_correlation(*rounded) if len(np.unique(rounded[1])) > 2 else float("nan")
-        rows.append((float(np.abs(predicted - real).mean()), float(same.mean()), correlation))
-    return Ranking(*(float(x) for x in np.nanmean(np.array(rows), axis=0)))
+        rows.append((float(np.abs(predicted - real).mean()), known_mean(same), correlation))
+    return Ranking(*map(known_mean, np.array(rows).T))
 
 
 def compare(
