@@ -30,7 +30,7 @@ class Wanted:
         force: write it whatever is found.
         settings: look for session settings that pay, too.
         provider: to measure on, "cpu" or "cuda".
-        cores: with so many threads, if they are more, a result is timed once it is written, too.
+        cores: with so many threads, if they are more, a result is timed on the CPU once it is written, too.
     """
 
     threads: int = 1
@@ -127,7 +127,8 @@ def _deliver(model: Path, output: Path, result: Result, wanted: Wanted) -> None:
         say(f"{output} written: {_faster(model, output, timing)}")
         _put_settings(output, timing.settings, wanted)
         _end(timing)
-        if timing.found and wanted.cores > wanted.threads and not output.samefile(model):
+        on_more = wanted.provider == "cpu" and wanted.cores > wanted.threads
+        if timing.found and on_more and not output.samefile(model):
             say_on_all_cores(model, output, timing.settings, wanted.cores, bind_dims(result.original))
 
 

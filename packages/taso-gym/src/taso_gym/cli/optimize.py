@@ -119,11 +119,9 @@ def optimize(
         lowest = f"{progress.best_value / 1e9:.4f} ms" if goal.is_time else f"{progress.best_value:,}"
         bar.update(task, best=f"{lowest} after {progress.rewrites} rewrites, {progress.explored} weighed")
 
-    used = threads or 1
+    used, cores = (threads, 0) if threads else (1, physical_cores())
     judge = judge_of(cost, graph, used, cache, lambda text: bar.update(task, best=f"measuring {text[:WIDEST]}"))
-    provider = provider_of(cost, judge)
-    cores = physical_cores() if threads is None and provider == "cpu" else 0
-    wanted = Wanted(used, not no_measure, force, session_settings, provider, cores)
+    wanted = Wanted(used, not no_measure, force, session_settings, provider_of(cost, judge), cores)
     if not force:
         expect_timed(model, graph, wanted)
     options: dict[str, Any] = {} if alpha is None else {"alpha": alpha}
