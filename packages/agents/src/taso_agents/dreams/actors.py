@@ -47,9 +47,14 @@ def views_of(names: Iterable[str]) -> list[str]:
     Raises:
         CheckpointError: there is no such actor, and no such file.
     """
-    files = [name for name in names if name not in ("random", "random-noop", "greedy")]
+    files = [name for name in names if name not in _built_in()]
     sizes = (checkpoint.load(file, "policy")["taso"]["sizes"] for file in files)
     return sorted({view for size in sizes for view in size["layout"]["extra_views"]})
+
+
+def _built_in(epsilon: float = 0.3) -> dict[str, Actor]:
+    """Return the actors that need no file, by name; ``epsilon`` is how often the greedy one acts by chance."""
+    return {"random": random_actor(0.0), "random-noop": random_actor(0.2), "greedy": greedy_actor(epsilon)}
 
 
 def actor_named(name: str, env: gym.Env, epsilon: float = 0.3) -> Actor:
@@ -58,8 +63,7 @@ def actor_named(name: str, env: gym.Env, epsilon: float = 0.3) -> Actor:
     Raises:
         CheckpointError: there is no such actor, and no such file.
     """
-    named = {"random": random_actor(0.0), "random-noop": random_actor(0.2), "greedy": greedy_actor(epsilon)}
-    if name in named:
-        return named[name]
+    if name in (built_in := _built_in(epsilon)):
+        return built_in[name]
     space: Any = env.observation_space
     return policy_actor(load_policy(name, space, env.action_space, state_of(env).rules.digest))
