@@ -4,10 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from cost_graphs import mlp, weight
 from onnx import NodeProto, TensorProto, helper, numpy_helper
 
-from taso_gym.cost.executed import executed_nodes
-from taso_gym.cost.sessions import Runtime
+from taso_gym.builder import GraphBuilder
+from taso_gym.cost import small_model
+from taso_gym.cost.dims import Dims
+from taso_gym.cost.executed import Executed, executed_in, executed_nodes
+from taso_gym.cost.onnxruntime import OnnxRuntimeCost
+from taso_gym.cost.sessions import LARGE_WEIGHT, Runtime
+from taso_gym.cost.small_model import SmallModel
+from taso_gym.graph import Graph
+from taso_gym.tensor import TensorType
 
 pytest.importorskip("onnxruntime")
 
@@ -42,3 +50,32 @@ def test_defaults_that_are_written_down_are_defaults() -> None:
 def test_defaults_of_onnxruntimes_own_operators_are_defaults() -> None:
     assert product(alpha=1.0, transA=0, transB=0, transBatchA=0, transBatchB=0) == product()
     assert product(alpha=2.0) != product() != product(transB=1)
+
+
+def convolution() -> Graph:
+    """A convolution whose 4 MiB of weights onnxruntime puts into blocks."""
+    b = GraphBuilder({"": 20})
+    x = b.input("x", TensorType("float", (1, 512, 4, 4)))
+    b.output("y", b.add("Conv", x, weight(b, "w", 256, 512, 3, 3), pads=[1, 1, 1, 1]))
+    return b.build()
+
+
+def executed(graph: Graph, runtime: Runtime) -> list[Executed]:
+    """What is executed for the regions of a graph."""
+    regions = OnnxRuntimeCost(start=graph).regions(graph)
+    return [node for region in regions for node in executed_in(SmallModel(region, Dims()), runtime)]
+
+
+@pytest.mark.parametrize("graph", [mlp(4, 1024), convolution()], ids=["product", "convolution"])
+def test_large_weights_are_beside_models_that_are_the_same(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+    runtime = Runtime("cpu", 1)
+    beside = executed(graph, runtime)
+    monkeypatch.setattr(small_model, "LARGE_WEIGHT", 1 << 40)
+    within = executed(graph, runtime)
+    assert [node.key for node in beside] == [node.key for node in within]
+    ((large, held),) = [pair for pair in zip(beside, within, strict=True) if pair[0].model.weights]
+    assert not held.model.weights
+    assert len(held.model.content) > LARGE_WEIGHT > 100 * len(large.model.content)
+    (value,) = large.model.weights.values()
+    assert value.tensor_size_in_bytes() > LARGE_WEIGHT and value.data_ptr() % 64 == 0
+    assert runtime.time(large.model, large.feeds) > 0

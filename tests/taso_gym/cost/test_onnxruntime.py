@@ -149,6 +149,14 @@ def test_more_constants_than_a_model_takes_fail(cache: Path, monkeypatch: pytest
     assert OnnxRuntimeCost(cache=cache).graph(mlp()).time_ps == NEVER_PS
 
 
+@pytest.mark.slow  # 7 GB of memory
+def test_a_weight_that_no_model_could_hold_is_measured(cache: Path) -> None:
+    b = GraphBuilder({"": 20})
+    x = b.input("x", TensorType("float", (1, 4096)))
+    b.output("y", b.add("MatMul", x, weight(b, "w", 4096, 1 << 17)))  # 2 GiB
+    assert 0 < OnnxRuntimeCost(cache=cache).graph(b.build()).time_ps < NEVER_PS
+
+
 def test_an_opaque_operator_is_measured_as_it_stands(cache: Path) -> None:
     found = OnnxRuntimeCost(cache=cache)
     small, large = (found.graph(unique(rows)) for rows in (1 << 10, 1 << 16))

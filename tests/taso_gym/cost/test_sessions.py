@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from onnx import TensorProto, helper
+from onnx import ModelProto, TensorProto, helper
 
 from taso_gym.cost import sessions
 from taso_gym.cost.sessions import WINDOWS, Runtime
@@ -104,6 +104,29 @@ def test_memory_that_is_short_is_told_from_a_refusal() -> None:
     runtime = Runtime("cpu", 1)
     with pytest.raises(OutOfMemoryError, match="expected a model that runs, found"):
         runtime.time(model.SerializeToString(), {"x": runtime.place(np.ones(1, np.float32))})
+
+
+def test_large_weights_beside_a_model_are_not_written(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    shape = [WIDTH, 2 * sessions.LARGE_WEIGHT // WIDTH]
+    weight = TensorProto(name="y", data_type=TensorProto.FLOAT, dims=shape, data_location=TensorProto.EXTERNAL)
+    size = str(4 * shape[0] * shape[1])
+    for key, value in (("location", sessions.ELSEWHERE), ("offset", "0"), ("length", size)):
+        weight.external_data.add(key=key, value=value)
+    model = ModelProto.FromString(product())
+    model.graph.initializer.append(weight)
+    del model.graph.input[1], model.graph.output[0].type.tensor_type.shape.dim[:]
+    runtime, sizes = Runtime("cpu", 1), list[int]()
+    beside = runtime.place_weight(np.ones(shape, np.float32))
+
+    def spied(dump: Path) -> bytes:
+        sizes.append(sum(path.lstat().st_size for path in dump.parent.iterdir()))
+        return read(dump)
+
+    read = Path.read_bytes
+    monkeypatch.setattr(Path, "read_bytes", spied)
+    found = runtime.optimised(sessions.Serialised(model.SerializeToString(), {"y": beside}))
+    assert [w.external_data[0].value for w in found.graph.initializer] == [sessions.ELSEWHERE]
+    assert max(sizes) < 10_000 < int(size)
 
 
 def test_the_processor_is_asked_for_its_name_once(monkeypatch: pytest.MonkeyPatch) -> None:

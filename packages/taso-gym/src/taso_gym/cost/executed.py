@@ -9,15 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property, partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from onnx import AttributeProto, ModelProto, NodeProto, TensorProto, ValueInfoProto, defs, helper, numpy_helper
 
-from taso_gym.cost.sessions import Runtime
-from taso_gym.cost.small_model import IR_VERSION, OPSET, STAND_IN, SmallModel
+from taso_gym.cost.sessions import Runtime, Serialised
+from taso_gym.cost.small_model import IR_VERSION, OPSET, STAND_IN, SmallModel, draw
 from taso_gym.signature import stable_hash
+from taso_gym.tensor import TensorType, dtype_name
 
 SMALL = 8
 """Constants with so many elements or fewer are told apart by value: exponents, shapes, axes."""
@@ -40,22 +41,29 @@ class Executed:
     Attributes:
         key: operator with the opset that it is defined in (the kernel of another may be another), attributes that
             aren't the default, types and small constants: equal keys take equal time.
-        make: returns the serialised model of that node alone.
+        make: returns the model of that node alone.
         feeds: its inputs, on the device.
         name: the node's name in the optimised model.
         added_to: name of the input that its kernel adds to in place, which it copies first when it runs alone; or "".
     """
 
     key: str
-    make: Callable[[], bytes]
+    make: Callable[[], Serialised]
     feeds: dict[str, Any]
     name: str
     added_to: str = ""
 
     @cached_property
-    def model(self) -> bytes:
+    def model(self) -> Serialised:
         """What ``make`` returns: only the models of nodes that are measured are made, as weights may be large."""
         return self.make()
+
+
+class Optimised(NamedTuple):
+    """A model that onnxruntime has optimised, and its large weights, by name."""
+
+    proto: ModelProto
+    weights: Mapping[str, Any]
 
 
 def executed_in(small: SmallModel, runtime: Runtime) -> list[Executed]:
@@ -64,7 +72,8 @@ def executed_in(small: SmallModel, runtime: Runtime) -> list[Executed]:
     Raises:
         CostError: onnxruntime doesn't take or run it.
     """
-    optimised = runtime.optimised(small.proto.SerializeToString())
+    beside = {name: runtime.place_weight(value) for name, value in small.weights.items()}
+    optimised = runtime.optimised(Serialised(small.proto.SerializeToString(), beside))
     stand_ins = {o for node in optimised.graph.node if STAND_IN in node.name for o in node.output}
     kept = [
         node
@@ -73,7 +82,7 @@ def executed_in(small: SmallModel, runtime: Runtime) -> list[Executed]:
         and not (node.op_type == "ReorderOutput" and node.input[0] in stand_ins)
         and not (node.op_type == "ReorderInput" and node.input[0] in small.converted_before)
     ]
-    return _split(optimised, kept, small.feeds, runtime)
+    return _split(Optimised(optimised, _large_weights(optimised, beside, runtime)), kept, small.feeds, runtime)
 
 
 def executed_nodes(model: bytes, feeds: Mapping[str, NDArray[Any]], runtime: Runtime) -> list[Executed]:
@@ -83,7 +92,7 @@ def executed_nodes(model: bytes, feeds: Mapping[str, NDArray[Any]], runtime: Run
         CostError: onnxruntime doesn't take or run it.
     """
     optimised = runtime.optimised(model)
-    return _split(optimised, list(optimised.graph.node), feeds, runtime)
+    return _split(Optimised(optimised, {}), list(optimised.graph.node), feeds, runtime)
 
 
 def block_channels(runtime: Runtime) -> int:
@@ -98,10 +107,22 @@ def block_channels(runtime: Runtime) -> int:
     return 0
 
 
+def _large_weights(optimised: ModelProto, given: Mapping[str, Any], runtime: Runtime) -> dict[str, Any]:
+    """Return those that are beside a model: given ones if it still has them; others, made of these, are drawn."""
+    rng, found = np.random.default_rng(0), dict[str, Any]()
+    for w in optimised.graph.initializer:
+        if w.data_location == TensorProto.EXTERNAL:
+            known, shape = given.get(w.name), tuple(w.dims)
+            kept = known is not None and (known.element_type(), tuple(known.shape())) == (w.data_type, shape)
+            drawn = None if kept else draw(TensorType(dtype_name(w.data_type), shape), rng)
+            found[w.name] = known if drawn is None else runtime.place_weight(drawn)
+    return found
+
+
 def _split(
-    optimised: ModelProto, kept: list[NodeProto], feeds: Mapping[str, NDArray[Any]], runtime: Runtime
+    optimised: Optimised, kept: list[NodeProto], feeds: Mapping[str, NDArray[Any]], runtime: Runtime
 ) -> list[Executed]:
-    weights = {w.name: w for w in optimised.graph.initializer}
+    weights = {w.name: w for w in optimised.proto.graph.initializer}
     placed = {name: runtime.place(value) for name, value in feeds.items()}
     needed = {name for node in kept for name in node.input if name and name not in weights}
     values = {**placed, **_intermediate(optimised, needed - placed.keys(), placed, runtime)}
@@ -109,20 +130,20 @@ def _split(
 
 
 def _intermediate(
-    optimised: ModelProto, wanted: set[str], placed: Mapping[str, Any], runtime: Runtime
+    optimised: Optimised, wanted: set[str], placed: Mapping[str, Any], runtime: Runtime
 ) -> dict[str, Any]:
     """Run a model as it is, but for its outputs, and return values in it: with shapes and layouts of the real run."""
     if not wanted:
         return {}
-    names = sorted(wanted)
-    del optimised.graph.output[:]  # nobody reads them any more, and a copy of the weights may take seconds
-    optimised.graph.output.extend(ValueInfoProto(name=name) for name in names)
-    session = runtime.open(optimised.SerializeToString(), optimise=False, pack=False)
+    names, model = sorted(wanted), optimised.proto
+    del model.graph.output[:]  # nobody reads them any more, and a copy of the weights may take seconds
+    model.graph.output.extend(ValueInfoProto(name=name) for name in names)
+    session = runtime.open(Serialised(model.SerializeToString(), optimised.weights), optimise=False, pack=False)
     return dict(zip(names, runtime.bind(session, placed)(), strict=True))
 
 
 def _alone(
-    node: NodeProto, weights: Mapping[str, TensorProto], values: Mapping[str, Any], optimised: ModelProto
+    node: NodeProto, weights: Mapping[str, TensorProto], values: Mapping[str, Any], optimised: Optimised
 ) -> Executed:
     inputs: list[ValueInfoProto] = []
     own: list[TensorProto] = []
@@ -138,7 +159,7 @@ def _alone(
                 inputs.append(helper.make_tensor_value_info(name, values[name].element_type(), shape))
         else:
             texts.append("-")
-    opset = max((o.version for o in optimised.opset_import if o.domain == node.domain), default=1)
+    opset = max((o.version for o in optimised.proto.opset_import if o.domain == node.domain), default=1)
     since, defaults = _definition(node.domain, node.op_type, opset)
     given = ((a.name, _attribute(a)) for a in node.attribute)
     attrs = ", ".join(sorted(f"{name}={value}" for name, value in given if defaults.get(name) != value))
@@ -150,16 +171,16 @@ def _alone(
     return Executed(key, make, feeds, node.name, added_to if added_to in feeds else "")
 
 
-def _model_of(node: NodeProto, inputs: list[ValueInfoProto], own: list[TensorProto], optimised: ModelProto) -> bytes:
-    """Return the serialised model of a node alone, in the opsets of the model that it is of."""
-    model = ModelProto(ir_version=optimised.ir_version)
-    model.opset_import.extend(optimised.opset_import)
+def _model_of(node: NodeProto, inputs: list[ValueInfoProto], own: list[TensorProto], of: Optimised) -> Serialised:
+    """Return the model of a node alone, in the opsets of the model that it is of."""
+    model = ModelProto(ir_version=of.proto.ir_version)
+    model.opset_import.extend(of.proto.opset_import)
     model.graph.name = "node"
     model.graph.node.append(node)
     model.graph.input.extend(inputs)
     model.graph.output.extend(ValueInfoProto(name=name) for name in node.output if name)
     model.graph.initializer.extend(own)
-    return model.SerializeToString()
+    return Serialised(model.SerializeToString(), {w.name: of.weights[w.name] for w in own if w.name in of.weights})
 
 
 @cache

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from google.protobuf.message import DecodeError
@@ -30,8 +32,26 @@ ENOUGH_NS = 8_000_000
 """More runs at once say little more: what disturbs them lasts longer (`benchmarks/scatter.py`)."""
 LARGEST_BYTES = 1 << 31
 """No model that is written takes more: where so much is free, the disk isn't why one couldn't be written."""
+LARGE_WEIGHT = 1 << 20
+"""Bytes from which a weight is beside its model: within it, it is copied four times and written to a disk."""
+ELSEWHERE = "elsewhere"
+"""The file that models say their large weights are in. There is none."""
+ALIGNED = 64
+"""Bytes that the address of a weight is a multiple of."""
 WINDOWS, WINDOWS_DIFFER = 4, 0.1
 """Wall time is measured until two times differ by no more, so often at most: other processes disturb it for a while."""
+
+
+class Serialised(NamedTuple):
+    """A model whose large weights are beside it.
+
+    Attributes:
+        content: the model; of these weights it says that they are `ELSEWHERE`.
+        weights: name -> value, by `Runtime.place_weight`. A session uses their memory: they have to live as long.
+    """
+
+    content: bytes | str
+    weights: Mapping[str, Any]
 
 
 class Runtime:
@@ -80,7 +100,7 @@ class Runtime:
 
     def open(
         self,
-        model: bytes | str,
+        model: bytes | str | Serialised,
         optimise: bool,
         dump: Path | None = None,
         spin: bool = True,
@@ -90,7 +110,7 @@ class Runtime:
         """Return a session on the provider and no other.
 
         Args:
-            model: serialised, or a path.
+            model: serialised, its large weights in it or beside it, or a path.
             optimise: with all of onnxruntime's optimisations, or none.
             dump: where to write the optimised model.
             spin: let threads go on for some 40 ms when they have nothing to do, as is the default; they need a core.
@@ -111,28 +131,37 @@ class Runtime:
         options.add_session_config_entry("session.intra_op.allow_spinning", str(int(spin)))
         if not pack:
             options.add_session_config_entry("session.disable_prepacking", "1")
+        content, weights = model if isinstance(model, Serialised) else Serialised(model, {})
         if dump:
             options.optimized_model_filepath = str(dump)
+        if dump and weights:
+            for entry, value in (("file_name", ELSEWHERE), ("min_size_in_bytes", str(LARGE_WEIGHT))):
+                options.add_session_config_entry(f"session.optimized_model_external_initializers_{entry}", value)
         if profile:
             options.enable_profiling, options.profile_file_prefix = True, str(profile)
         try:
-            session = ort.InferenceSession(model, options, providers=[PROVIDERS[self.provider]])
+            options.add_external_initializers(list(weights), list(weights.values()))
+            session = ort.InferenceSession(content, options, providers=[PROVIDERS[self.provider]])
         except Exception as error:  # onnxruntime's exceptions have no common base
             raise failure("a model that onnxruntime takes", error) from error
         if (found := session.get_providers()[0]) != PROVIDERS[self.provider]:
             raise CostError(f"expected the provider {PROVIDERS[self.provider]} to work, found {found} in its place")
         return session
 
-    def optimised(self, model: bytes | str) -> ModelProto:
+    def optimised(self, model: bytes | str | Serialised) -> ModelProto:
         """Return the model that onnxruntime makes of one with all its optimisations: what it really executes.
+
+        Where large weights are beside the model, those that it makes of them aren't returned: they are `ELSEWHERE`.
 
         Raises:
             CostError: as `open`, or it can't be written and read back.
         """
         with temporary_folder(DecodeError) as folder:
+            with suppress(OSError):  # where a link can't be made, they are written and deleted
+                (folder / ELSEWHERE).symlink_to(os.devnull)
             return self._dumped(model, folder / "optimised.onnx")
 
-    def _dumped(self, model: bytes | str, dump: Path) -> ModelProto:
+    def _dumped(self, model: bytes | str | Serialised, dump: Path) -> ModelProto:
         try:
             self.open(model, optimise=True, dump=dump, pack=False)
         except KernelError as error:
@@ -153,6 +182,21 @@ class Runtime:
             return self._placed(value)
         except Exception as error:  # as above
             raise failure("a value that onnxruntime takes", error) from error
+
+    def place_weight(self, value: NDArray[Any]) -> Any:
+        """Return a copy of an array as a weight beside a model, aligned as if it had been in it.
+
+        Raises:
+            KernelError: onnxruntime has no weights of its type.
+            OutOfMemoryError: memory is short.
+        """
+        try:
+            memory = np.empty(value.nbytes + ALIGNED, np.uint8)
+            aligned = memory[-memory.ctypes.data % ALIGNED :][: value.nbytes].view(value.dtype).reshape(value.shape)
+            aligned[...] = value
+            return self.ort.OrtValue.ortvalue_from_numpy(aligned, "cpu")
+        except Exception as error:  # as above
+            raise failure("a weight that onnxruntime takes", error) from error
 
     def _placed(self, value: NDArray[Any]) -> Any:
         device = "cuda" if self.provider == "cuda" else "cpu"
@@ -179,13 +223,13 @@ class Runtime:
 
         return run
 
-    def time(self, model: bytes, feeds: Mapping[str, Any], cold: bool = False) -> int:
+    def time(self, model: bytes | Serialised, feeds: Mapping[str, Any], cold: bool = False) -> int:
         """Return the picoseconds of a run of a model as it is, without the overhead of a run as such.
 
         Median of thread-CPU time at one CPU thread, least wall time at several, median of wall time on a GPU.
 
         Args:
-            model: serialised.
+            model: serialised, its large weights in it or beside it.
             feeds: values of its inputs, placed.
             cold: begin each run with the model's inputs in the CPU's cache, but nothing else that is large.
 
@@ -198,7 +242,7 @@ class Runtime:
             overhead = min(overhead, self._time_of_overhead(cold))
         return max(found - overhead, 0)
 
-    def _undisturbed(self, model: bytes, feeds: Mapping[str, Any], cold: bool) -> int:
+    def _undisturbed(self, model: bytes | Serialised, feeds: Mapping[str, Any], cold: bool) -> int:
         found = [self._time(model, feeds, cold)]
         while self.provider == "cpu" and self.threads > 1 and len(found) < WINDOWS:
             if len(found) > 1 and found[1] <= (1 + WINDOWS_DIFFER) * found[0]:
@@ -206,7 +250,7 @@ class Runtime:
             found = sorted([*found, self._time(model, feeds, cold)])
         return found[0]
 
-    def _time(self, model: bytes, feeds: Mapping[str, Any], cold: bool) -> int:
+    def _time(self, model: bytes | Serialised, feeds: Mapping[str, Any], cold: bool) -> int:
         evict = self._evict if cold else None
         run = self.bind(self.open(model, optimise=False), feeds)
         cpu = self.provider == "cpu" and self.threads == 1

@@ -19,6 +19,7 @@ from taso_gym.cost.dims import Dims, size_bytes, sizes_of
 from taso_gym.cost.layout import GLOBAL_POOLS
 from taso_gym.cost.region import BLOCKED, PLAIN, Operand, Part, Region, Wanted
 from taso_gym.cost.regional import bind_signature
+from taso_gym.cost.sessions import ELSEWHERE, LARGE_WEIGHT
 from taso_gym.errors import KernelError, OutOfMemoryError
 from taso_gym.graph import Graph
 from taso_gym.ops import OPERATORS, Operator
@@ -36,10 +37,12 @@ TABLES = frozenset({"Gather", "GatherElements", "GatherND"})
 MOST_ROWS = 16384
 """Rows of a table that are made: the indices are zero, so the others aren't read."""
 COPIES = 4
-"""How often a value is in memory: as an array, in the model, serialised, and in the session."""
+"""How often a value is in memory: as an array, as onnxruntime's, and of weights as it stores and as it packs them."""
 LARGEST_BYTES = (1 << 31) - (1 << 20)
-"""Bytes of the constants of a model, which protobuf lets take 2 GiB with all that is around them."""
+"""Bytes of the constants within a model, which protobuf lets take 2 GiB with all that is around them."""
 DIVISIONS = frozenset({"Div", "Mod"})
+NUMBERS = "fiu"
+"""Kinds of NumPy's own types of numbers."""
 POSITIVE = frozenset({"Sqrt", "Log", "Pow", "BatchNormalization", "Acosh", "Acos", "Asin", "Atanh"})
 """Operators that make NaN of negative values, which some kernels are slow at."""
 
@@ -84,6 +87,7 @@ class SmallModel:
     Attributes:
         proto: the model.
         feeds: values of its inputs.
+        weights: values of its large constants, which are beside it.
         converted_before: values whose conversion to blocks is paid for where they are made.
     """
 
@@ -96,6 +100,7 @@ class SmallModel:
             OutOfMemoryError: it holds more than fits into memory.
         """
         self.feeds: dict[str, NDArray[Any]] = {}
+        self.weights: dict[str, NDArray[Any]] = {}
         self.converted_before: set[str] = set()
         self._nodes: list[NodeProto] = []
         self._inputs: list[ValueInfoProto] = []
@@ -167,6 +172,10 @@ class SmallModel:
         return self._names[operand.place]
 
     def _weight(self, name: str, value: NDArray[Any]) -> str:
+        if value.nbytes >= LARGE_WEIGHT and value.dtype.kind in NUMBERS:
+            self.weights[name] = value
+            self.proto.graph.initializer.append(_declared(name, value))
+            return name
         self._weight_bytes += value.nbytes
         if self._weight_bytes > LARGEST_BYTES:
             raise KernelError(f"expected {LARGEST_BYTES} bytes of constants at most, found more, up to {name}")
@@ -215,3 +224,12 @@ class SmallModel:
                 helper.make_node("Conv", [f"{name}-sum", weight], [f"{name}-image"], f"{name}-convolution"),
             ]
             self._outputs.append(helper.make_tensor_value_info(f"{name}-image", TensorProto.FLOAT, None))
+
+
+def _declared(name: str, value: NDArray[Any]) -> TensorProto:
+    """Return an initializer of that type and shape whose value is elsewhere."""
+    code = helper.np_dtype_to_tensor_dtype(value.dtype)
+    found = TensorProto(name=name, data_type=code, dims=value.shape, data_location=TensorProto.EXTERNAL)
+    for key, text in (("location", ELSEWHERE), ("offset", "0"), ("length", str(value.nbytes))):
+        found.external_data.add(key=key, value=text)
+    return found

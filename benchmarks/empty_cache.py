@@ -1,0 +1,55 @@
+"""What the first search of a model pays before it knows anything: costing it and its first rewrites, nothing cached.
+
+    python benchmarks/empty_cache.py FILE.onnx ... [--rewrites 40]
+
+Printed is CPU time of the process, in seconds and in units of a calibration loop (10,000 additions in Python), and how
+many regions were measured in it.
+"""
+
+import argparse
+import tempfile
+import time
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+from step import calibration_ms
+
+from taso_gym import load
+from taso_gym.cost import bind_dims
+from taso_gym.cost.onnxruntime import OnnxRuntimeCost
+from taso_gym.rules.ruleset import RuleSet
+from taso_gym.rules.state import RewriteState
+
+
+def spent(file: Path, rewrites: int) -> tuple[int, int, float]:
+    """Return how many rewrites were costed, how many regions measured, and the seconds of CPU time that it took."""
+    graph, rules, measured = load(file), RuleSet.load(), list[str]()
+    with tempfile.TemporaryDirectory() as folder:
+        cache = Path(folder, "cache.sqlite")
+        model = OnnxRuntimeCost(dims=bind_dims(graph), cache=cache, progress=measured.append, start=graph, outside=0.5)
+        began = time.process_time()
+        state = RewriteState(graph, rules, model)
+        matches = [match for found in state.matches for match in found][:rewrites]
+        for match in matches:
+            state.delta(match)
+        return len(matches), len(measured), time.process_time() - began
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("models", type=Path, nargs="+")
+    parser.add_argument("--rewrites", type=int, default=40)
+    options = parser.parse_args()
+
+    table, unit_ms = Table(), calibration_ms()
+    for name in ("model", "rewrites", "regions", "s of CPU time", "loops"):
+        table.add_column(name, justify="left" if name == "model" else "right")
+    for file in options.models:
+        rewrites, regions, seconds = spent(file, options.rewrites)
+        table.add_row(file.stem, str(rewrites), str(regions), f"{seconds:.1f}", f"{1e3 * seconds / unit_ms:.0f}")
+    Console().print(table)
+
+
+if __name__ == "__main__":
+    main()
