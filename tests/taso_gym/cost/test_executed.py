@@ -8,11 +8,11 @@ from cost_graphs import mlp, weight
 from onnx import NodeProto, TensorProto, helper, numpy_helper
 
 from taso_gym.builder import GraphBuilder
-from taso_gym.cost import small_model
+from taso_gym.cost import beside
 from taso_gym.cost.dims import Dims
 from taso_gym.cost.executed import Executed, executed_in, executed_nodes
 from taso_gym.cost.onnxruntime import OnnxRuntimeCost
-from taso_gym.cost.sessions import LARGE_WEIGHT, Runtime
+from taso_gym.cost.sessions import Runtime
 from taso_gym.cost.small_model import SmallModel
 from taso_gym.graph import Graph
 from taso_gym.tensor import TensorType
@@ -69,13 +69,13 @@ def executed(graph: Graph, runtime: Runtime) -> list[Executed]:
 @pytest.mark.parametrize("graph", [mlp(4, 1024), convolution()], ids=["product", "convolution"])
 def test_large_weights_are_beside_models_that_are_the_same(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
     runtime = Runtime("cpu", 1)
-    beside = executed(graph, runtime)
-    monkeypatch.setattr(small_model, "LARGE_WEIGHT", 1 << 40)
+    apart = executed(graph, runtime)
+    monkeypatch.setattr(beside, "LARGE_BYTES", 1 << 40)
     within = executed(graph, runtime)
-    assert [node.key for node in beside] == [node.key for node in within]
-    ((large, held),) = [pair for pair in zip(beside, within, strict=True) if pair[0].model.weights]
+    assert [node.key for node in apart] == [node.key for node in within]
+    ((large, held),) = [pair for pair in zip(apart, within, strict=True) if pair[0].model.weights]
     assert not held.model.weights
-    assert len(held.model.content) > LARGE_WEIGHT > 100 * len(large.model.content)
+    assert len(held.model.content) > 1 << 20 > 100 * len(large.model.content)
     (value,) = large.model.weights.values()
-    assert value.tensor_size_in_bytes() > LARGE_WEIGHT and value.data_ptr() % 64 == 0
+    assert value.tensor_size_in_bytes() > 1 << 20 and value.data_ptr() % 64 == 0
     assert runtime.time(large.model, large.feeds) > 0

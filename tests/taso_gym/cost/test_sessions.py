@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from onnx import ModelProto, TensorProto, helper
 
-from taso_gym.cost import sessions
+from taso_gym.cost import beside, sessions
 from taso_gym.cost.sessions import WINDOWS, Runtime
 from taso_gym.errors import CostError, KernelError, OutOfMemoryError
 
@@ -107,16 +107,11 @@ def test_memory_that_is_short_is_told_from_a_refusal() -> None:
 
 
 def test_large_weights_beside_a_model_are_not_written(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    shape = [WIDTH, 2 * sessions.LARGE_WEIGHT // WIDTH]
-    weight = TensorProto(name="y", data_type=TensorProto.FLOAT, dims=shape, data_location=TensorProto.EXTERNAL)
-    size = str(4 * shape[0] * shape[1])
-    for key, value in (("location", sessions.ELSEWHERE), ("offset", "0"), ("length", size)):
-        weight.external_data.add(key=key, value=value)
+    values = np.ones((WIDTH, 2 * beside.LARGE_BYTES // WIDTH), np.float32)
     model = ModelProto.FromString(product())
-    model.graph.initializer.append(weight)
+    model.graph.initializer.append(beside.declared("y", values))
     del model.graph.input[1], model.graph.output[0].type.tensor_type.shape.dim[:]
     runtime, sizes = Runtime("cpu", 1), list[int]()
-    beside = runtime.place_weight(np.ones(shape, np.float32))
 
     def spied(dump: Path) -> bytes:
         sizes.append(sum(path.lstat().st_size for path in dump.parent.iterdir()))
@@ -124,9 +119,9 @@ def test_large_weights_beside_a_model_are_not_written(monkeypatch: pytest.Monkey
 
     read = Path.read_bytes
     monkeypatch.setattr(Path, "read_bytes", spied)
-    found = runtime.optimised(sessions.Serialised(model.SerializeToString(), {"y": beside}))
-    assert [w.external_data[0].value for w in found.graph.initializer] == [sessions.ELSEWHERE]
-    assert max(sizes) < 10_000 < int(size)
+    found = runtime.optimised(beside.Serialised(model.SerializeToString(), {"y": runtime.place_weight(values)}))
+    assert [w.external_data[0].value for w in found.graph.initializer] == [beside.ELSEWHERE]
+    assert max(sizes) < 10_000 < values.nbytes
 
 
 def test_the_processor_is_asked_for_its_name_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ from taso_gym.cli.timing import RESULT, say_on_all_cores, timed
 from taso_gym.console import console, say
 from taso_gym.cost import bind_dims
 from taso_gym.cost.measure import SessionSettings
-from taso_gym.cost.measurement import MIN_GAIN, Measurement
+from taso_gym.cost.measurement import MIN_GAIN, Measurement, Speedup
 from taso_gym.cost.session_settings import DEFAULT, best_settings, code, write_settings
 from taso_gym.equivalence import Baseline
 from taso_gym.equivalence import validate as compare
@@ -168,11 +168,17 @@ def _in_vain(result: Result, found: Measurement) -> str:
     if goal.max_memory is not None and result.quantities["memory"][0] > goal.max_memory:
         return ""
     if goal.lowers_time:
-        return "" if found.gain(RESULT) else f"a gain below {100 * MIN_GAIN:g} % counts as none"
+        return "" if found.gain(RESULT) else _too_little(found.speedup(RESULT))
     before, after = ({name: pair[i] for name, pair in result.quantities.items()} for i in (0, 1))
     after["time"] = round(before["time"] / found.speedup(RESULT).ratio)
     lower = goal.value(after, before) < goal.value(before, before)
     return "" if lower else f"as measured it doesn't lower the {goal}"
+
+
+def _too_little(faster: Speedup) -> str:
+    """Return why what was measured isn't taken for a gain."""
+    sure = f"below {100 * MIN_GAIN:g} %" if 1 - 1 / faster.ratio < MIN_GAIN else "that not every session shows"
+    return f"a gain {sure} counts as none, and {faster} was measured"
 
 
 def _put_settings(output: Path, settings: SessionSettings, wanted: Wanted) -> None:

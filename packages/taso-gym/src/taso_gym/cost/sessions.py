@@ -10,7 +10,7 @@ from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from statistics import median
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from google.protobuf.message import DecodeError
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from onnx import ModelProto, TensorProto, helper
 
 from taso_gym.checks import check_positive
+from taso_gym.cost.beside import ELSEWHERE, LARGE_BYTES, Serialised, aligned
 from taso_gym.cost.eviction import Eviction
 from taso_gym.cost.machine import cpu_name, gpu_name
 from taso_gym.cost.packages import PROVIDERS, failure, require_provider, temporary_folder
@@ -32,26 +33,8 @@ ENOUGH_NS = 8_000_000
 """More runs at once say little more: what disturbs them lasts longer (`benchmarks/scatter.py`)."""
 LARGEST_BYTES = 1 << 31
 """No model that is written takes more: where so much is free, the disk isn't why one couldn't be written."""
-LARGE_WEIGHT = 1 << 20
-"""Bytes from which a weight is beside its model: within it, it is copied four times and written to a disk."""
-ELSEWHERE = "elsewhere"
-"""The file that models say their large weights are in. There is none."""
-ALIGNED = 64
-"""Bytes that the address of a weight is a multiple of."""
 WINDOWS, WINDOWS_DIFFER = 4, 0.1
 """Wall time is measured until two times differ by no more, so often at most: other processes disturb it for a while."""
-
-
-class Serialised(NamedTuple):
-    """A model whose large weights are beside it.
-
-    Attributes:
-        content: the model; of these weights it says that they are `ELSEWHERE`.
-        weights: name -> value, by `Runtime.place_weight`. A session uses their memory: they have to live as long.
-    """
-
-    content: bytes | str
-    weights: Mapping[str, Any]
 
 
 class Runtime:
@@ -135,7 +118,7 @@ class Runtime:
         if dump:
             options.optimized_model_filepath = str(dump)
         if dump and weights:
-            for entry, value in (("file_name", ELSEWHERE), ("min_size_in_bytes", str(LARGE_WEIGHT))):
+            for entry, value in (("file_name", ELSEWHERE), ("min_size_in_bytes", str(LARGE_BYTES))):
                 options.add_session_config_entry(f"session.optimized_model_external_initializers_{entry}", value)
         if profile:
             options.enable_profiling, options.profile_file_prefix = True, str(profile)
@@ -191,10 +174,7 @@ class Runtime:
             OutOfMemoryError: memory is short.
         """
         try:
-            memory = np.empty(value.nbytes + ALIGNED, np.uint8)
-            aligned = memory[-memory.ctypes.data % ALIGNED :][: value.nbytes].view(value.dtype).reshape(value.shape)
-            aligned[...] = value
-            return self.ort.OrtValue.ortvalue_from_numpy(aligned, "cpu")
+            return self.ort.OrtValue.ortvalue_from_numpy(aligned(value), "cpu")
         except Exception as error:  # as above
             raise failure("a weight that onnxruntime takes", error) from error
 

@@ -15,11 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
 
+from taso_gym.cost.beside import declared, is_large
 from taso_gym.cost.dims import Dims, size_bytes, sizes_of
 from taso_gym.cost.layout import GLOBAL_POOLS
 from taso_gym.cost.region import BLOCKED, PLAIN, Operand, Part, Region, Wanted
 from taso_gym.cost.regional import bind_signature
-from taso_gym.cost.sessions import ELSEWHERE, LARGE_WEIGHT
 from taso_gym.errors import KernelError, OutOfMemoryError
 from taso_gym.graph import Graph
 from taso_gym.ops import OPERATORS, Operator
@@ -41,8 +41,6 @@ COPIES = 4
 LARGEST_BYTES = (1 << 31) - (1 << 20)
 """Bytes of the constants within a model, which protobuf lets take 2 GiB with all that is around them."""
 DIVISIONS = frozenset({"Div", "Mod"})
-NUMBERS = "fiu"
-"""Kinds of NumPy's own types of numbers."""
 POSITIVE = frozenset({"Sqrt", "Log", "Pow", "BatchNormalization", "Acosh", "Acos", "Asin", "Atanh"})
 """Operators that make NaN of negative values, which some kernels are slow at."""
 
@@ -172,9 +170,9 @@ class SmallModel:
         return self._names[operand.place]
 
     def _weight(self, name: str, value: NDArray[Any]) -> str:
-        if value.nbytes >= LARGE_WEIGHT and value.dtype.kind in NUMBERS:
+        if is_large(value):
             self.weights[name] = value
-            self.proto.graph.initializer.append(_declared(name, value))
+            self.proto.graph.initializer.append(declared(name, value))
             return name
         self._weight_bytes += value.nbytes
         if self._weight_bytes > LARGEST_BYTES:
@@ -224,12 +222,3 @@ class SmallModel:
                 helper.make_node("Conv", [f"{name}-sum", weight], [f"{name}-image"], f"{name}-convolution"),
             ]
             self._outputs.append(helper.make_tensor_value_info(f"{name}-image", TensorProto.FLOAT, None))
-
-
-def _declared(name: str, value: NDArray[Any]) -> TensorProto:
-    """Return an initializer of that type and shape whose value is elsewhere."""
-    code = helper.np_dtype_to_tensor_dtype(value.dtype)
-    found = TensorProto(name=name, data_type=code, dims=value.shape, data_location=TensorProto.EXTERNAL)
-    for key, text in (("location", ELSEWHERE), ("offset", "0"), ("length", str(value.nbytes))):
-        found.external_data.add(key=key, value=text)
-    return found
