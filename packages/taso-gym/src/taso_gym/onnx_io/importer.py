@@ -229,9 +229,16 @@ class _Importer:
         operands = (*inputs, *(self._values[name] for name in step.captures))
         types = strip_absent([None if v is None else self._draft.type_of(v) for v in operands])
         outputs = self._output_types(step, suspect)
-        if self._is_standard(node, "Reshape") and len(inputs) == 2:
-            outputs = (self._types.reshaped(outputs[0], self._shape_value(inputs[1])),)
+        if (sizes_at := self._sizes_at(node)) is not None:
+            outputs = (self._types.reshaped(outputs[0], self._shape_value(inputs[sizes_at])),)
         return opaque_signature(op, types, outputs), operands
+
+    def _sizes_at(self, node: NodeProto) -> int | None:
+        """Return which input of a node states the sizes of its output, if one does."""
+        if self._is_standard(node, "Reshape") and len(node.input) == 2:
+            return 1
+        partial = {"axes", "keep_aspect_ratio_policy"}.intersection(a.name for a in node.attribute)
+        return 3 if self._is_standard(node, "Resize") and len(node.input) == 4 and not partial else None
 
     def _output_types(self, step: Step, suspect: bool) -> tuple[ValueType, ...]:
         node = step.node
