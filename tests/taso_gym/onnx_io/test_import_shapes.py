@@ -139,11 +139,35 @@ def test_dims_of_wrong_kinds_are_named(tmp_path: Path, dims: Any, message: str) 
             load(source, dims=dims)
 
 
+def test_sizes_that_are_computed_are_those_of_what_is_resized() -> None:
+    """As torch writes interpolation to the height and width of another image, with a batch of any size."""
+    text = """g (float[N, 3, 4, 4] x) => (y) {
+        s = Shape(x)  l = Slice(s, zero, two)  k = Cast <to = 7>(end)  t = Concat <axis = 0>(l, k)
+        r = Resize(x, , , t)  y = Relu(r)
+    }"""
+    sizes = {"zero": np.array([0]), "two": np.array([2]), "end": np.array([8.0, 8.0])}
+    assert str(output_type(graph_of(text, **sizes))) == "float[N, 3, 8, 8]"
+
+
 @pytest.mark.parametrize(
-    "node", ["y = Gemm(h, w)", "r = Reshape(h, shape) y = Relu(r)", "s = Shape(h) y = Expand(x, s)"]
+    "node",
+    [
+        "y = Gemm(h, w)",
+        "r = Reshape(h, shape) y = Relu(r)",
+        "s = Shape(h) y = Expand(x, s)",
+        "y = BatchNormalization(h, v, v, v, v)",
+        "y = QuantizeLinear(x, one, h)",
+        'y = RegexFullMatch <pattern = "a">(h)',
+        'y = ai.onnx.ml.LabelEncoder <keys_strings = ["a"], values_floats = [1.0]>(h)',
+        'y = ai.onnx.ml.DictVectorizer <string_vocabulary = ["a"]>(h)',
+    ],
 )
 def test_an_operand_of_unknown_type_is_no_contradiction(node: str) -> None:
-    """Nothing says what my.F gives, and ONNX takes some operators on such an operand for wrong."""
+    """Nothing says what my.F gives, and ONNX takes some operators on such an operand for wrong, or ends the process."""
     text = f"g (float[N, 4] x) => (float[N, 4] y) {{ h = my.F(x) {node} }}"
-    graph = graph_of(text, w=np.ones((4, 4), np.float32), shape=np.array([-1, 4]))
+    ones = {name: np.ones(shape, np.float32) for name, shape in {"w": (4, 4), "v": (4,), "one": ()}.items()}
+    model = parsed(text, shape=np.array([-1, 4]), **ones)
+    model.opset_import.add(domain="ai.onnx.ml", version=2)
+    graph = from_model(model)
+    assert from_model(to_model(graph)) == graph
     assert all(name.startswith("[") for name in op_names(graph))

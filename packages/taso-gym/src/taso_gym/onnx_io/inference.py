@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 
 from onnx import ModelProto, NodeProto, TypeProto, checker, defs, shape_inference
 
@@ -18,8 +18,10 @@ from taso_gym.tensor import ValueType
 INLINE_BYTES = 4096
 """Constants up to this size are given to shape inference with their values: shapes, axes, scales."""
 
-UNKNOWN_OPERAND = "Invalid tensor data type 0"
+UNKNOWN_OPERAND = re.compile(r"Invalid tensor data type 0|Source/Target type=0")
 """What ONNX says where it knows nothing of an operand's type: that is no contradiction."""
+DEADLY = frozenset({("", "RegexFullMatch"), ("ai.onnx.ml", "DictVectorizer"), ("ai.onnx.ml", "LabelEncoder")})
+"""Operators whose inference ends the process where nothing is known of their operand, so that they are asked alone."""
 LONGEST_SHAPE = 1 << 17
 """ONNX's propagation of shape data takes every vector for a shape and makes an entry (145 bytes) for each element, so
 it is left out where a vector is longer."""
@@ -58,6 +60,7 @@ class Inference:
         """
         probe = self._probe(nodes, inputs, weights)
         self._check(probe)
+        _leave_out(probe, DEADLY)
         return _infer(probe, self._expect_fit(probe) or probe)
 
     def of_node(
@@ -84,7 +87,7 @@ class Inference:
         try:
             return shape_inference.infer_shapes(probe, check_type=True, strict_mode=True)
         except FAULTS as error:
-            if not self._is_only_a_body(str(error)) and UNKNOWN_OPERAND not in str(error):
+            if not self._is_only_a_body(str(error)) and not UNKNOWN_OPERAND.search(str(error)):
                 raise ModelError(f"expected types and shapes that fit, found {one_line(error)}") from error
             return None
 
@@ -131,6 +134,13 @@ class Inference:
         if not found or not defs.has(found[1]):
             return False
         return not defs.get_schema(found[1], self._opsets.get("", 1)).has_type_and_shape_inference_function
+
+
+def _leave_out(probe: ModelProto, operators: Container[tuple[str, str]]) -> None:
+    kept = [node for node in probe.graph.node if (domain_of(node.domain), node.op_type) not in operators]
+    if len(kept) < len(probe.graph.node):
+        del probe.graph.node[:]
+        probe.graph.node.extend(kept)
 
 
 def _infer(probe: ModelProto, typed: ModelProto) -> dict[str, TypeProto]:

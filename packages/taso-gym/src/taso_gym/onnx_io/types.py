@@ -54,7 +54,7 @@ class TypeReader:
 
         Where it made up a name for a dimension, that is what `note` was told of the name, else a fresh symbol.
         """
-        inferred = UNKNOWN if proto is None else self.read(proto, name)
+        inferred = UNKNOWN if proto is None or _is_untyped(proto) else self.read(proto, name)
         if not isinstance(inferred, TensorType) or inferred.shape is None:
             return inferred
         dims = list(inferred.shape)
@@ -131,6 +131,11 @@ class TypeReader:
             if self._is_made_up(dim.dim_param):
                 dim.ClearField("dim_param")
         return result
+
+
+def _is_untyped(proto: TypeProto) -> bool:
+    """Whether inference knows of a tensor's shape at most: what it is copied from has an unknown type."""
+    return proto.HasField("tensor_type") and not proto.tensor_type.elem_type
 
 
 def _dimension_names(infos: Iterable[ValueInfoProto]) -> set[str]:
