@@ -72,7 +72,72 @@ def test_what_is_reshaped_has_the_sizes_that_are_asked_for() -> None:
     }"""
     graph = graph_of(text, w=np.ones((8, 8), np.float32), rest=np.array([-1]))
     assert op_names(graph) == ["ms.FusedMatMul", "[Shape]", "Concat", "[Reshape]", "Relu"]
-    assert str(output_type(graph)) == "float[N, M, r#2]"
+    assert str(output_type(graph)) == "float[N, M, floor((8*A*B*C)/(M*N))]"
+
+
+@pytest.mark.parametrize(
+    ("bounds", "found"),
+    [
+        ("zero, t, one", "int64[T]"),
+        ("p, total, one", "int64[T]"),  # positions of new tokens after those that are past
+        ("zero, total, one", "int64[T + P]"),
+        ("one, t, one", "int64[y#0]"),  # nothing where there is one token: no symbol stands for that
+        ("t, zero, minus", "int64[y#0]"),
+        ("zero, t, two", "int64[y#0]"),
+    ],
+)
+def test_a_range_has_as_many_numbers_as_it_counts(bounds: str, found: str) -> None:
+    text = f"""g (float[T] x, float[P] z) => (y) {{
+        s = Shape(x)  t = Squeeze(s)  v = Shape(z)  p = Squeeze(v)  total = Add(t, p)
+        y = Range({bounds})
+    }}"""
+    constants = {"zero": np.array(0), "one": np.array(1), "two": np.array(2), "minus": np.array(-1)}
+    graph = graph_of(text, **constants)
+    assert str(output_type(graph)) == found
+    assert str(output_type(from_model(to_model(graph)))) == found
+
+
+def test_sizes_of_an_expand_are_chosen_as_torch_writes_it() -> None:
+    """-1 stands for a size that stays, and becomes a 1; whether a size is that is known of symbols, too."""
+    text = """g (float[N, 1, T] x) => (y) {
+        s = Shape(x)  n = Slice(s, zero, one)  t = Slice(s, two, three)
+        sizes = Concat <axis = 0> (n, eight, minus)  count = Shape(sizes)
+        ones = ConstantOfShape <value = int64[1] {1}> (count)  kept = Mul(ones, minus)
+        stays = Equal(sizes, kept)  chosen = Where(stays, ones, sizes)  y = Expand(x, chosen)
+    }"""
+    values = {"zero": 0, "one": 1, "two": 2, "three": 3, "eight": 8, "minus": -1}
+    graph = graph_of(text, **{name: np.array([value]) for name, value in values.items()})
+    assert op_names(graph) == ["Expand"] and str(output_type(graph)) == "float[N, 8, T]"
+
+
+@pytest.mark.parametrize("size", ["N", "M"])
+def test_a_choice_that_depends_on_sizes_stays_open(size: str) -> None:
+    """N is at least 1, and may be 1; a condition stays one even where it is known, since it may be that of an If."""
+    text = f"""g (float[N] x, float[M] z) => (y) {{
+        s = Shape({"x" if size == "N" else "z"})  n = Shape(x)
+        same = Equal(s, {"one" if size == "N" else "n"})  chosen = Where(same, minus, s)  y = Expand(w, chosen)
+    }}"""
+    graph = graph_of(text, one=np.array([1]), minus=np.array([7]), w=np.ones(1, np.float32))
+    assert {"Equal", "Where", "[Expand]"} <= set(op_names(graph)) and str(output_type(graph)) == "float[y#0]"
+
+
+def test_a_condition_that_is_known_stays_one() -> None:
+    """onnxruntime inlines the branch of a constant one, and refuses what is in some."""
+    text = "g (float[N] x) => (y) { s = Shape(x)  y = Equal(s, zero) }"
+    assert op_names(graph_of(text, zero=np.array([0]))) == ["[Shape]", "Equal"]
+
+
+def test_what_two_open_sizes_move_in_has_them() -> None:
+    """No Reshape can state that by an attribute, but what comes out is known: heads as a batch, and apart again."""
+    text = """g (float[N, 4, T, 8] x) => (y) {
+        s = Shape(x)  t = Slice(s, two, four)  folded = Concat <axis = 0> (minus, t)
+        r = Reshape(x, folded)  u = Transpose <perm = [0, 2, 1]> (r)
+        n = Slice(s, zero, two)  apart = Concat <axis = 0> (n, eight, minus)  y = Reshape(u, apart)
+    }"""
+    values = {"zero": 0, "two": 2, "four": 4, "eight": 8, "minus": -1}
+    graph = graph_of(text, **{name: np.array([value]) for name, value in values.items()})
+    assert str(output_type(graph)) == "float[N, 4, 8, T]"
+    assert "[4*N, 8, T]" in "".join(str(n.sig) for _, n in graph.operators())
 
 
 def test_a_negative_size_is_an_unknown_one() -> None:

@@ -18,7 +18,7 @@ from taso_gym.onnx_io.draft import Draft
 from taso_gym.onnx_io.inference import Inference
 from taso_gym.onnx_io.leaves import Leaves, filled, with_data
 from taso_gym.onnx_io.scope import Scope, describe, domain_of, trains
-from taso_gym.onnx_io.shape_values import ShapeValue, constant_value, shape_values, sizes
+from taso_gym.onnx_io.shape_values import STATED, ShapeValue, constant_value, shape_values, sizes, stated_sizes
 from taso_gym.onnx_io.sparse import SparseWeight
 from taso_gym.onnx_io.structure import MOST_OPERANDS, Step, in_order, read_opsets
 from taso_gym.onnx_io.template import pinned_names, template_of
@@ -192,7 +192,11 @@ class _Importer:
         return constant_value(constant.type, constant.weight.array()) if constant else None
 
     def _with_shapes(self, node: NodeProto, sig: Signature, operands: Operands, outputs: Sequence[int]) -> list[int]:
-        """Return the outputs of a node; those of shape arithmetic without symbols are constants."""
+        """Return the outputs of a node; those of shape arithmetic without symbols are constants.
+
+        Truth values aren't: a condition that becomes constant makes onnxruntime inline branches and refuse what is in
+        them.
+        """
         if self._is_standard(node, "Shape"):
             attrs = {a.name: a.i for a in node.attribute}
             found = sizes(sig.inputs[0], attrs.get("start", 0), attrs.get("end"))
@@ -201,11 +205,11 @@ class _Importer:
             known = shape_values(sig, [self._shape_value(v) for v in operands])
         result = list(outputs)
         for i, elements in enumerate(known or ()):
-            if elements.dtype == object:
+            type_ = sig.outputs[i]
+            assert isinstance(type_, TensorType)
+            if elements.dtype == object or type_.dtype == "bool":
                 self._shape_values[outputs[i]] = elements
             elif not self._draft.constant(outputs[i]):
-                type_ = sig.outputs[i]
-                assert isinstance(type_, TensorType)
                 weight = ArrayWeight(elements.astype(numpy_dtype(type_.dtype)), type_.dtype)
                 result[i] = self._draft.weight(node.output[i], weight)
         return result
@@ -229,16 +233,10 @@ class _Importer:
         operands = (*inputs, *(self._values[name] for name in step.captures))
         types = strip_absent([None if v is None else self._draft.type_of(v) for v in operands])
         outputs = self._output_types(step, suspect)
-        if (sizes_at := self._sizes_at(node)) is not None:
-            outputs = (self._types.reshaped(outputs[0], self._shape_value(inputs[sizes_at])),)
+        if self._is_standard(node, *STATED):
+            attrs, known = {a.name: a.i for a in node.attribute}, list(map(self._shape_value, inputs))
+            outputs = (self._types.reshaped(outputs[0], stated_sizes(node.op_type, attrs, types[0], known)),)
         return opaque_signature(op, types, outputs), operands
-
-    def _sizes_at(self, node: NodeProto) -> int | None:
-        """Return which input of a node states the sizes of its output, if one does."""
-        if self._is_standard(node, "Reshape") and len(node.input) == 2:
-            return 1
-        partial = {"axes", "keep_aspect_ratio_policy"}.intersection(a.name for a in node.attribute)
-        return 3 if self._is_standard(node, "Resize") and len(node.input) == 4 and not partial else None
 
     def _output_types(self, step: Step, suspect: bool) -> tuple[ValueType, ...]:
         node = step.node

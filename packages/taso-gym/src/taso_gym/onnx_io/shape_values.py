@@ -6,21 +6,26 @@ dimensions, the Reshape has an attribute for a shape, and where no symbol is lef
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from taso_gym.errors import TypeInferenceError
 from taso_gym.ops.evaluate import evaluate
+from taso_gym.ops.reshaping import reshape_attrs
 from taso_gym.signature import OpaqueOperator, Signature
-from taso_gym.tensor import Dim, TensorType
+from taso_gym.tensor import Dim, Poly, TensorType, ValueType
 
 ShapeValue = NDArray[Any]
-"""An int64 array where all elements are known, else an object array of `Dim`; of rank 0 or 1."""
+"""An int64 array where all elements are known, truth values as 0 and 1, else an object array of `Dim`; of rank 0 or 1.
+"""
 
 ARITHMETIC = frozenset({"Add", "Concat", "Gather", "Mul", "Reshape", "Slice", "Split", "Squeeze", "Sub", "Unsqueeze"})
 """Operators whose bodies hold for polynomials too: they only move, add and multiply elements."""
+CHOICES = frozenset({"Cast", "Equal", "Where"})
+"""Operators by which exporters choose sizes: those that are -1 in what is expanded to stay as they are."""
 MOST_ELEMENTS = 64
 
 
@@ -33,19 +38,88 @@ def shape_values(sig: Signature, operands: Sequence[ShapeValue | None]) -> tuple
     """
     if any(not _is_small(t) for t in sig.outputs) or any(o is None for o in operands):
         return None
-    if sig.op.name == "Cast":
-        return tuple(o for o in operands if o is not None)
-    if isinstance(sig.op, OpaqueOperator) or sig.op.name not in ARITHMETIC:
+    known, name = [o for o in operands if o is not None], sig.op.name
+    if isinstance(sig.op, OpaqueOperator) or name not in ARITHMETIC | CHOICES:
         return None
+    if name in CHOICES:
+        found = _chosen(name, sig.outputs[0], known)
+        return None if found is None else (found,)
     try:
-        results = evaluate(sig.op, dict(sig.attrs), operands)
+        results = evaluate(sig.op, dict(sig.attrs), known)
     except (TypeError, IndexError):  # an index that is a symbol, or out of range: the runtime's to report
         return None
     return tuple(_settled(np.asarray(r)) for r in results)
 
 
+STATED = {"Reshape": 1, "ConstantOfShape": 0, "Resize": 3, "Range": 1}
+"""Operators whose output has sizes that an operand states, and which operand; that of a Range is where it ends."""
+
+
+def stated_sizes(
+    name: str, attrs: Mapping[str, int], type_: ValueType | None, operands: Sequence[ShapeValue | None]
+) -> ShapeValue | None:
+    """Return the sizes of an operator's output that its operands state, below 1 where they leave one open.
+
+    Args:
+        name: of `STATED`.
+        attrs: the attributes that it has, integers with their values.
+        type_: of its first operand.
+        operands: elements of its operands where they are known.
+    """
+    stated = operands[STATED[name]] if len(operands) > STATED[name] else None
+    if name == "Range":
+        return _steps(*operands)
+    if name == "Reshape" and stated is not None and isinstance(type_, TensorType) and type_.shape is not None:
+        return _without_gaps(stated, attrs.get("allowzero", 0), type_)
+    partial = name == "Resize" and not {"axes", "keep_aspect_ratio_policy"}.isdisjoint(attrs)
+    return None if partial else stated
+
+
+def _without_gaps(stated: ShapeValue, allow_zero: int, type_: TensorType) -> ShapeValue:
+    """Return a shape that something is reshaped to, with the sizes that 0 and -1 stand for where these are known."""
+    attrs = {"shape": tuple(d if isinstance(d, Poly) else int(d) for d in stated), "allowzero": allow_zero}
+    found = np.empty(len(stated), object)
+    try:
+        found[:] = reshape_attrs(attrs, (type_,))["shape"]
+    except TypeInferenceError:
+        return stated
+    return _settled(found)
+
+
+def _steps(start: ShapeValue | None, limit: ShapeValue | None, delta: ShapeValue | None) -> ShapeValue | None:
+    """Return how many numbers a Range counts, as a shape, if it counts by one and never backwards."""
+    if start is None or limit is None or delta is None or any(v.size != 1 for v in (start, limit, delta)):
+        return None
+    count = limit.item() - start.item()
+    return _settled(np.array([count], object)) if delta.item() == 1 and _sign(count) == 1 else None
+
+
+def _chosen(name: str, type_: ValueType | None, known: Sequence[ShapeValue]) -> ShapeValue | None:
+    """Return what one of `CHOICES` yields, or None where it depends on the sizes that symbols stand for."""
+    if name == "Equal":
+        different = _truth(np.subtract(*known))
+        return None if different is None else 1 - different
+    if name == "Where":
+        return _settled(np.where(known[0] != 0, known[1], known[2]))
+    return _truth(known[0]) if isinstance(type_, TensorType) and type_.dtype == "bool" else known[0]
+
+
+def _truth(values: ShapeValue) -> ShapeValue | None:
+    """Return which elements aren't 0, as 0 and 1."""
+    signs = [_sign(d) for d in values.reshape(-1)]
+    return None if None in signs else np.array([s != 0 for s in signs], np.int64).reshape(values.shape)
+
+
+def _sign(value: Any) -> int | None:
+    """Return the sign of a dimension, or None where it depends on its symbols, which stand for 1 at least."""
+    if not isinstance(value, Poly):
+        return int(np.sign(value))
+    signs = {1 if coefficient > 0 else -1 for _, coefficient in value.terms}
+    return signs.pop() if len(signs) == 1 else None
+
+
 def _is_small(type_: Any) -> bool:
-    if not isinstance(type_, TensorType) or type_.dtype not in ("int64", "int32") or not type_.is_static:
+    if not isinstance(type_, TensorType) or type_.dtype not in ("int64", "int32", "bool") or not type_.is_static:
         return False
     return type_.shape in ((), (1,)) or (type_.shape is not None and len(type_.shape) == 1 and _below(type_.shape[0]))
 
@@ -62,8 +136,8 @@ def constant_value(type_: TensorType, value: NDArray[Any]) -> ShapeValue | None:
 def sizes(type_: object, start: int = 0, end: int | None = None) -> ShapeValue | None:
     """Return what Shape (of the axes from ``start`` to ``end``) yields, or None where the rank isn't known.
 
-    Size isn't looked through: onnxruntime doesn't do it either, and a condition that becomes constant makes it inline
-    branches and refuse what is in them.
+    Size isn't looked through: onnxruntime doesn't do it either, and conditions that become constant by it make
+    onnxruntime inline branches and refuse what is in them.
     """
     if not isinstance(type_, TensorType) or type_.shape is None:
         return None
