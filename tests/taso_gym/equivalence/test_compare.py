@@ -30,6 +30,7 @@ F32, F64 = np.float32, np.float64
         (F64([1]), F64([1 + 1e-6]), False),
         (np.int64([1, 2]), np.int64([1, 2]), True),
         (np.int64([10**9]), np.int64([10**9 + 1]), False),
+        (np.int64([2**60]), np.int64([2**60 + 1]), False),  # the same as float64
         (np.array([True]), np.array([False]), False),
         (np.array(["a"], object), np.array(["a"], object), True),
         (np.array(["a"], object), np.array(["b"], object), False),
@@ -54,6 +55,8 @@ def test_the_error_is_relative_to_the_largest_magnitude() -> None:
     found = compare(F32([0, -4]), F32([1, -4]))
     assert (found.relative, found.absolute, found.tolerance) == (0.25, 1.0, 1e-4)
     assert compare(np.int64([1, 2, 3]), np.int64([1, 2, 4])).note == "1 of 3 elements differ"
+    assert compare(np.int64([-(2**63)]), np.int64([2**63 - 1])).absolute == 2.0**64
+    assert compare(np.int8([-128, 1]), np.int8([127, 1])).absolute == 255.0
     assert math.isinf(compare(F32([1]), F32([np.nan])).relative)
 
 

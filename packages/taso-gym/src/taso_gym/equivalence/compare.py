@@ -101,7 +101,8 @@ def _compare_exactly(a: NDArray[Any], b: NDArray[Any]) -> Difference:
     note = f"{int(different.sum())} of {a.size} elements differ"
     if a.dtype.kind not in "iu":
         return _incomparable(note)
-    error = float(np.abs(a.astype(np.float64) - b.astype(np.float64)).max())
+    high, low = (each.astype(np.uint64) for each in (np.maximum(a, b), np.minimum(a, b)))
+    error = float((high - low).max())  # modulo 2^64, so without overflow; float64 would round first
     scale = float(np.abs(a.astype(np.float64)).max())
     return Difference(error / (scale or 1.0), error, 0.0, note)
 
