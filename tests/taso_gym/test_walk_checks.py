@@ -1,9 +1,11 @@
 """Rewrites are checked one site at a time."""
 
+from types import ModuleType
+
 import pytest
 
 from taso_gym import cost, models
-from taso_gym.equivalence import walk
+from taso_gym.equivalence import draw, walk
 from taso_gym.equivalence.report import Report
 from taso_gym.equivalence.walk import SiteChecks, WalkChecker
 from taso_gym.errors import EquivalenceError
@@ -59,8 +61,9 @@ def test_a_rule_that_computes_something_else_is_left_out_of_a_result():
     assert result.validate().ok and result.after.time_ps < result.before.time_ps
 
 
-def test_too_much_work_is_said(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(walk, "MAX_FLOPS", 0)
+@pytest.mark.parametrize(("module", "limit"), [(walk, "MAX_FLOPS"), (draw, "MOST_ELEMENTS")])
+def test_too_much_work_and_too_large_values_are_said(module: ModuleType, limit: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(module, limit, 0)
     state = RewriteState(models.build("BERT", **BERT), RuleSet.load("default"), cost.load("roofline"))
     match = state.matches[state.rules.index("layer-norm-of-sum")][0]
     checker = WalkChecker()

@@ -13,6 +13,7 @@ from model_texts import graph_of, parsed
 from taso_gym.equivalence import subject, validate, validation
 from taso_gym.equivalence.child import run_in_child
 from taso_gym.equivalence.compare import compare
+from taso_gym.equivalence.logits import Logits
 from taso_gym.equivalence.runtime import run_model
 from taso_gym.errors import EquivalenceError, MissingPackageError, OptionError
 from taso_gym.onnx_io import from_model
@@ -118,6 +119,17 @@ def test_rewritten_parts_of_much_work_are_not_computed_together(monkeypatch: pyt
     monkeypatch.setattr(validation, "MOST_FLOPS", 7)
     basis = validate(graph, child, rewritten=(graph, child)).basis
     assert basis == "float32 only: weights of 16 bytes; nor the rewritten parts together: 0 GFLOP"
+
+
+def test_equal_rewritten_parts_excuse_no_logits_that_fail(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(validation, "REFERENCE_BYTES", 1)
+    graph = from_model(parsed("g (float[4, 3] x) => (y) { z = Mul(x, w)\n y = Softmax(z) }", w=np.full(3, 0.1, F32)))
+    failing = from_model(parsed("g (float[4, 3] x) => (y) { z = Gather(x, i)\n y = Relu(z) }", i=np.int64([9])))
+    logits = Logits(graph, failing, frozenset({"y"}))
+    monkeypatch.setattr(validation, "logits_of", lambda _, second: None if second is failing else logits)
+    report = validate(graph, graph, rewritten=(graph, graph))
+    assert "it doesn't run" in report.failure and not report.ok
+    assert report.basis.startswith("float64 reference of the rewritten parts")
 
 
 def test_a_child_gives_what_the_process_itself_gives(tmp_path: Path) -> None:

@@ -95,6 +95,7 @@ def check_site(
 
     Raises:
         ModelError: the site holds an operator that can't be computed here.
+        EquivalenceError: it reads a value that can't be drawn: one that is too large.
     """
     inputs, pairs = site or site_of(before, after)
     kinds = {v: kind_of(before if _has(before, v) else after, v, f"value {v}") for v in inputs}

@@ -21,7 +21,7 @@ from taso_gym.equivalence.report import FLOAT32_ONLY, OutputReport, Report
 from taso_gym.equivalence.runtime import Feeds
 from taso_gym.equivalence.site import check_site, operations
 from taso_gym.equivalence.subject import Subject, expect_one_interface, subject
-from taso_gym.errors import ModelError, OptionError
+from taso_gym.errors import EquivalenceError, ModelError, OptionError
 from taso_gym.graph import Graph
 from taso_gym.onnx_io.reference import run_graph
 from taso_gym.ops.floating import FLOAT64
@@ -118,10 +118,11 @@ def _with_sites(report: Report, before: Graph, after: Graph) -> Report:
         return replace(report, basis=f"{report.basis}; nor the rewritten parts together: {work / 1e9:.0f} GFLOP")
     try:
         sites = check_site(before, after, draws=1)
-    except ModelError as error:
+    except (EquivalenceError, ModelError) as error:
         return replace(report, basis=f"{report.basis}; nor the rewritten parts: {error}")
     basis = f"float64 reference of the rewritten parts: largest relative error {sites.max_relative_error:.1e}"
-    return replace(report, basis=basis, failure="" if sites.ok else f"in a rewritten part, {sites.verdict}")
+    failure = "" if sites.ok else f"in a rewritten part, {sites.verdict}"
+    return replace(report, basis=basis, failure=report.failure or failure)
 
 
 def report_on(

@@ -38,7 +38,8 @@ class SiteChecks(NamedTuple):
         applied: rewrites of the walk.
         computed: how many of them were computed, or have the rule and the signatures of one that was.
         error: largest error of a value relative to its magnitude.
-        unknown: rules of the sites that weren't computed: an operator without a reference, or too much work.
+        unknown: rules of the sites that weren't computed: an operator without a reference, too much work, or a value
+            that is too large.
     """
 
     applied: int = 0
@@ -92,7 +93,7 @@ def _error(rule: str, before: Graph, after: Graph, flops: int) -> float | None:
         return None
     try:
         report = check_site(before, after, draws=1)
-    except ModelError:
+    except (EquivalenceError, ModelError):
         return None
     if not report.ok:
         raise SiteError(rule, report.verdict)
