@@ -458,6 +458,28 @@ def test_it_is_part_of_optimising_by_measured_costs(first: Finalist, taking: Any
     assert not optimize(layers(), budget=5.0, finalists=False, **given).bouts  # pyright: ignore[reportArgumentType]
 
 
+def test_a_budget_of_steps_leaves_none_for_a_contest(first: Finalist) -> None:
+    given = {"rules": first.start.rules, "cost": first.start.cost_model}
+    result = optimize(layers(), budget=Budget(seconds=60.0, steps=2), **given)  # pyright: ignore[reportArgumentType]
+    assert result.search.explored == 2 + len(result.applied) and not result.bouts
+
+
+def test_the_first_search_ends_where_it_is_idle_for_as_long_as_the_budget_says(
+    first: Finalist, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Budget] = []
+
+    def search(start: RewriteState, _search: str, budget: Budget, *_: Any, **__: Any) -> SearchResult:
+        asked.append(budget)
+        return SearchResult(start, (), 0, 0.0, exhausted=True, interrupted=True)
+
+    monkeypatch.setattr(sys.modules[optimize.__module__], "run", search)
+    given = {"rules": first.start.rules, "cost": first.start.cost_model}
+    for idle in (1.0, 60.0):
+        optimize(layers(), budget=Budget(20.0, idle=idle), **given)  # pyright: ignore[reportArgumentType]
+    assert [budget.idle for budget in asked] == [1.0, 2.0]
+
+
 @pytest.mark.parametrize("contested", [True, False])
 def test_measuring_the_start_is_part_of_the_budget(contested: bool, first: Finalist, monkeypatch: Any) -> None:
     """It takes 18 of 20 seconds: the first search gets half of what is left, or all where nothing comes after it."""

@@ -99,6 +99,14 @@ def test_a_search_weighs_some_at_a_time_and_takes_the_best_of_what_it_weighed(st
     assert [start.delta(m).time_ps for m in found.path] == [min(start.delta(m).time_ps for m in first)]
 
 
+@pytest.mark.parametrize("name", OWN)
+@pytest.mark.parametrize("steps", [1, 33, 100])
+def test_no_more_is_weighed_than_the_budget_says(start, name, steps):
+    seen = []
+    found = run(start, name, Budget(steps=steps), on_progress=lambda progress: seen.append(progress.explored))
+    assert seen[-1] == steps or (found.exhausted and seen[-1] < steps)
+
+
 @pytest.mark.parametrize(
     ("name", "options"), [*((name, {}) for name in OWN), ("taso", {"descend": False})], ids=lambda value: str(value)
 )

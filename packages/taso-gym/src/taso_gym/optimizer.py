@@ -143,8 +143,8 @@ def optimize(
         on_progress: called after every step of the search.
         checkpoint: file to write now and then, and to go on from.
         objective: what is lowered: ``time``, ``memory``, ``time+0.2*memory`` … (see `taso_gym.cost.objective`).
-        finalists: where costs are measured in onnxruntime and a time is given, spend a part of it on further
-            searches and on measuring what they find end to end (see `taso_gym.search.finalists`).
+        finalists: where costs are measured in onnxruntime and a time is given, but no number of steps, spend a part of
+            it on further searches and on measuring what they find end to end (see `taso_gym.search.finalists`).
         on_contest: called with what is done then.
         **options: handed to the search (``alpha=1.0``, ``width=16``).
 
@@ -164,14 +164,14 @@ def optimize(
     start = RewriteState(graph, rules, judge)
     goal = objective if isinstance(objective, Objective) else Objective.parse(objective)
     kept = {"on_progress": on_progress, "checkpoint": checkpoint, "objective": goal}
-    contested = finalists and goal.is_time and isinstance(judge, OnnxRuntimeCost) and spend.seconds < math.inf
+    contested = finalists and goal.is_time and isinstance(judge, OnnxRuntimeCost) and _is_time_alone(spend)
     bouts: list[Bout] = []
     costing = 0.0 if judge.deterministic else time.monotonic() - began  # what the start executes was measured
     left = max(spend.seconds - costing, 0.0)
     if not contested:
         found = run(start, search, spend._replace(seconds=left), seed, **kept, **options)
     else:
-        first = spend._replace(seconds=FIRST * left, idle=IDLE * spend.seconds)
+        first = spend._replace(seconds=FIRST * left, idle=min(IDLE * spend.seconds, spend.idle))
         found = run(start, search, first, seed, **kept, **options)
         differs = Baseline(graph).differs
         contest = Contest(Finalist("first", start, found), search, seed, options, differs=differs, progress=on_contest)
@@ -179,6 +179,10 @@ def optimize(
             best = contest.run(spend.seconds - max(found.seconds, time.monotonic() - began))
             start, found, bouts = best.start, _in_all(found, contest), contest.bouts
     return _result(graph, start, found, goal, tuple(bouts))
+
+
+def _is_time_alone(spend: Budget) -> bool:
+    return spend.seconds < math.inf and spend.steps == math.inf
 
 
 def _in_all(first: SearchResult, contest: Contest) -> SearchResult:

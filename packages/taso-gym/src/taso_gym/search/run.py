@@ -42,7 +42,7 @@ class Budget(NamedTuple):
 
     Attributes:
         seconds: in all.
-        steps: rewrites weighed or applied.
+        steps: rewrites weighed or applied, but for what is applied at the end of those weighed by then.
         idle: seconds without a better graph, once the search has gone down (`Searcher.settled`).
     """
 
@@ -127,6 +127,7 @@ def run(
     if objective and not objective.is_time:
         options["objective"] = objective
     searcher = _make(start, search, seed, options)
+    searcher.most = budget.steps
     keeper = Checkpoint(checkpoint, start, search, seed, options)
     began = time.monotonic() - keeper.load(searcher)
     gained, best = time.monotonic(), searcher.best_value
@@ -137,7 +138,7 @@ def run(
 
     with _interruptible() as interrupted:
         searcher.ended = lambda: interrupted() or spent() >= (1 - searcher.reserve) * budget.seconds
-        while not (lost or searcher.exhausted or searcher.ended() or searcher.explored >= budget.steps):
+        while not (lost or searcher.exhausted or searcher.ended() or searcher.explored >= searcher.most):
             lost = _loses_costs(searcher, searcher.advance)
             idle = searcher.settled and searcher.best_value >= best
             if not idle:

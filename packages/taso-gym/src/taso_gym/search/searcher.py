@@ -48,6 +48,7 @@ class Searcher(ABC):
         best_value: its value: by default the cost in picoseconds and one more for each operator, see
             `taso_gym.cost.objective`; so of equally fast graphs the smaller one is better, and what is only in the way
             of other rules (a reshape of a reshape) goes. Gains within the noise of measured costs aren't counted.
+        most: no more is weighed in a step once so much was explored. By default there is no end to it.
         ended: asked within a step: whether the time is over or Ctrl-C was pressed. By default neither.
     """
 
@@ -56,6 +57,7 @@ class Searcher(ABC):
         self.rng = rng
         self.explored = 0
         self.exhausted = False
+        self.most = math.inf
         self.ended: Callable[[], bool] = _never
         self.best = 0
         self._start, self._objective = start, objective or Objective()
@@ -115,7 +117,7 @@ class Searcher(ABC):
         until = math.inf if self.costs_are_fixed else time.monotonic() + CHUNK_SECONDS
         for match in matches[done : done + CHUNK - done % CHUNK]:
             yield match
-            if self.ended() or time.monotonic() >= until:
+            if self.ended() or self.explored >= self.most or time.monotonic() >= until:
                 return
 
     @property
