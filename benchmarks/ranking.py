@@ -74,13 +74,13 @@ def descend(
     search = Ranked(start, np.random.default_rng(seed), order=known, patience=10**9, **arguments)
     if order == "boosted":
         search.model = Boosted()
-    begin, saved = search.best_ps, np.zeros(measurements + 1)
+    begin, saved = search.best_value, np.zeros(measurements + 1)
     while search.explored < measurements:
         before, goes_on = search.explored, search.step()
         saved[before + 1 :] = saved[before]
         if not goes_on:
             break
-        saved[min(search.explored, measurements) :] = 100 * (begin - search.best_ps) / begin
+        saved[min(search.explored, measurements) :] = 100 * (begin - search.best_value) / begin
     return saved, search
 
 

@@ -128,6 +128,15 @@ def test_the_best_by_latency_is_the_best_after_an_interruption_too(
     assert run(start, "ranked:latency", Budget(steps=9), checkpoint=tmp_path / "c").path == first.path
 
 
+def test_what_latency_gains_is_shown_and_no_idling(start: RewriteState, monkeypatch: pytest.MonkeyPatch) -> None:
+    times, seen = iter(range(10**9, 0, -(10**8))), list[int]()
+    monkeypatch.setattr(LatencyJudge, "start", lambda _self, _state: 2 * 10**9)
+    monkeypatch.setattr(LatencyJudge, "child", lambda *_: next(times))
+    budget = Budget(steps=5, idle=0.0)
+    run(start, "ranked:latency", budget, order="random", on_progress=lambda found: seen.append(found.best_value))
+    assert seen == [10**9 - i * 10**8 for i in range(5)]
+
+
 def test_latency_is_measured_by_the_same_yardstick_after_an_interruption(
     start: RewriteState, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

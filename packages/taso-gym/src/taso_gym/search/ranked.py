@@ -103,7 +103,7 @@ class Ranked(Searcher):
     """Descent by measured changes: the model chooses what is measured, the best measured gain is applied.
 
     What was measured without a gain isn't measured again while the same operators are there. ``explored`` counts
-    measurements.
+    measurements, and ``best_value`` is what was measured of the best.
     """
 
     def __init__(
@@ -145,7 +145,7 @@ class Ranked(Searcher):
         self.top, self.patience, self.order, self.optimism = top, patience, order, optimism
         self.model = ChangeModel()
         self._judge: Judge = ModelJudge() if path == "cost" else LatencyJudge(rounds, start.cost_model, threads)
-        self._start_ps = self.best_ps = self._judge.start(start)
+        self._start_ps = self.best_value = self._judge.start(start)
         self._roofline = costs.load("roofline", dims=costs.bind_dims(start.graph))
         self._whole_ps = self._roofline.graph(start.graph).time_ps
         self._rejected: set[Match] = set()
@@ -160,11 +160,11 @@ class Ranked(Searcher):
             return False
         found: dict[Match, int] = {}
         for match, features in self._first(state, candidates):
-            found[match] = after = self._judge.child(state, match, self.best_ps)
-            self.model.learn(features, 100 * (after - self.best_ps) / max(self._start_ps, 1))
+            found[match] = after = self._judge.child(state, match, self.best_value)
+            self.model.learn(features, 100 * (after - self.best_value) / max(self._start_ps, 1))
         self.explored += len(found)
         self._in_vain += len(found)
-        enough = self.best_ps - self._judge.noise * self._start_ps
+        enough = self.best_value - self._judge.noise * self._start_ps
         self._rejected |= {match for match, after in found.items() if after >= enough}
         best = min(found, key=found.__getitem__)
         if found[best] < enough:
@@ -174,7 +174,7 @@ class Ranked(Searcher):
     def _go(self, match: Match, cost_ps: int) -> None:
         """Apply a match and remember its graph as the best, whatever the cost model says of it."""
         self.best, _ = self.add(self.best, match)
-        self.best_ps = cost_ps
+        self.best_value = cost_ps
         self._in_vain, self._known = 0, {}
 
     def _first(self, state: RewriteState, candidates: list[Match]) -> list[tuple[Match, dict[str, float]]]:
@@ -198,13 +198,12 @@ class Ranked(Searcher):
         """What was measured without a gain, and what was learnt."""
         rejected = [[m.rule, list(m.nodes), m.variant] for m in sorted(self._rejected)]
         learnt = [[features, change] for features, change in self.model.seen]
-        costs_ps = {"start": self._start_ps, "best": self.best_ps}
-        return {"rejected": rejected, "in vain": self._in_vain, "learnt": learnt, **costs_ps}
+        return {"rejected": rejected, "in vain": self._in_vain, "learnt": learnt, "start": self._start_ps}
 
     def resume(self, frontier: Any) -> None:
         """Take both up."""
         self._rejected = {Match(rule, tuple(nodes), variant) for rule, nodes, variant in frontier["rejected"]}
-        self._start_ps, self.best_ps = frontier["start"], frontier["best"]
+        self._start_ps = frontier["start"]
         self._judge.resume(self._start_ps)
         self._in_vain, self.model = frontier["in vain"], ChangeModel()
         for features, change in frontier["learnt"]:
