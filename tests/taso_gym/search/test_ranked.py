@@ -153,6 +153,21 @@ def test_latency_is_measured_by_the_same_yardstick_after_an_interruption(
     assert run(start, "ranked:latency", Budget(steps=6), checkpoint=tmp_path / "c").path == ()
 
 
+def test_what_is_loaded_later_and_so_is_faster_is_no_gain(start: RewriteState, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With an odd seed models are loaded the other way round."""
+
+    def measured(graphs: dict[str, Graph], seed: int = 0, **_: object) -> Measurement:
+        order = list(graphs)[:: -1 if seed % 2 else 1]
+        times = {name: np.full((1, 9), 10.0 - 0.1 * order.index(name)) for name in graphs}
+        return Measurement(times, 1, "cpu", THREAD_CPU)
+
+    monkeypatch.setattr("taso_gym.search.ranked.measure", measured)
+    judge = LatencyJudge(12)
+    before, match = judge.start(start), next(row[0] for row in start.matches if row)
+    changes = [judge.child(start, match, before) / before - 1 for _ in range(8)]
+    assert np.mean(changes) == pytest.approx(0, abs=1e-3)
+
+
 def test_latency_is_measured_with_the_threads_of_the_costs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("onnxruntime")
     asked: list[dict[str, object]] = []

@@ -65,6 +65,8 @@ class ModelJudge:
 class LatencyJudge:
     """Measures whole graphs in onnxruntime, each interleaved with the start graph.
 
+    Which of the two is loaded first, and so is slower (`taso_gym.cost.measure`), is one and the other in turn.
+
     Args:
         rounds: of about 15 ms.
         model: where it measures too, graphs run as it says: on its provider, with its threads.
@@ -78,7 +80,7 @@ class LatencyJudge:
         if isinstance(model, OnnxRuntimeCost):
             self._how |= {"threads": model.runtime.threads, "provider": model.runtime.provider}
         self._start: Graph | None = None
-        self._start_ps = 0
+        self._start_ps = self._children = 0
 
     def start(self, state: RewriteState) -> int:
         """Return the latency of the start graph."""
@@ -95,7 +97,8 @@ class LatencyJudge:
         """Return the latency after a match."""
         assert self._start is not None
         graphs = {"start": self._start, "child": state.child_graph(match)}
-        found = measure(graphs, dims=costs.bind_dims(self._start), **self._how)
+        found = measure(graphs, dims=costs.bind_dims(self._start), seed=self._children, **self._how)
+        self._children += 1
         return round(self._start_ps / found.speedup("child").ratio)
 
 
