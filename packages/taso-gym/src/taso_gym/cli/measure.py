@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -11,9 +11,12 @@ from rich.table import Table
 
 from taso_gym.cli.choices import Dim
 from taso_gym.console import console, dimensions, say
+from taso_gym.cost.dims import bind_symbols
 from taso_gym.cost.measure import measure as latency
 from taso_gym.errors import OptionError
+from taso_gym.onnx_io.types import TypeReader
 from taso_gym.onnx_io.wire import read_model
+from taso_gym.tensor import ValueType
 from taso_gym.weights import MappedFile
 
 
@@ -31,11 +34,7 @@ def measure(
     for path in models:
         if not path.is_file():
             raise OptionError(f"expected an ONNX file, found none at {path}")
-    names, dims = _named(models), dimensions(dim or [])
-    known = {symbol for path in models for symbol in _symbols(path)} if dims else set[str]()
-    if unknown := sorted(dims.keys() - known):
-        choices = ", ".join(sorted(known)) or "none, as all sizes are fixed"
-        raise OptionError(f"expected dimensions of the inputs ({choices}), found {', '.join(unknown)}")
+    names, dims = _named(models), _bound([t for path in models for t in _inputs(path)], dimensions(dim or []))
     found = latency(names, threads=threads, provider=provider, dims=dims, sessions=sessions, rounds=rounds)
     table = Table(title=found.conditions, title_justify="left")
     for name in ("model", "ms", "times faster than the first [95 %]"):
@@ -57,7 +56,21 @@ def _named(models: Sequence[Path]) -> dict[str, Path]:
     return named
 
 
-def _symbols(path: Path) -> Sequence[str]:
-    """Return the names of the open dimensions of a file's inputs."""
+def _inputs(path: Path) -> list[ValueType]:
+    """Return the types of a file's inputs."""
     model, _ = read_model(MappedFile(path))
-    return [d.dim_param for i in model.graph.input for d in i.type.tensor_type.shape.dim if d.dim_param]
+    reader = TypeReader(model)
+    return [reader.read(each.type, each.name) for each in model.graph.input]
+
+
+def _bound(types: Sequence[ValueType], dims: Mapping[str, int]) -> dict[str, int]:
+    """Return a size for each open dimension of some types, the given one where there is one.
+
+    Raises:
+        OptionError: one is given that they don't have.
+    """
+    known = bind_symbols(types, {})
+    if unknown := sorted(dims.keys() - known.keys()):
+        choices = ", ".join(sorted(known)) or "none, as all sizes are fixed"
+        raise OptionError(f"expected dimensions of the inputs ({choices}), found {', '.join(unknown)}")
+    return bind_symbols(types, dims)

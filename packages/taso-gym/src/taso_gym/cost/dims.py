@@ -18,18 +18,25 @@ LEADING, OTHER = 1, 128
 
 
 def bind_dims(graph: Graph, given: Mapping[str, int] | None = None) -> dict[str, int]:
-    """Return a value for every symbol of the graph inputs' shapes.
+    """Return a value for every symbol of the graph inputs' shapes, as `bind_symbols` does.
 
-    It is the given one, else the one that the graph was loaded with, else the sum where the symbol is called one
-    ("past + 1"), else 1 where it first occurs on a leading axis and 128 where it first occurs on another.
+    It is the given one, else the one that the graph was loaded with.
 
     Raises:
         OptionError: no graph, or what is given isn't a mapping from names to sizes.
     """
     check_kind("graph", graph, (Graph,), "a Graph")
     check_sizes(given)
-    known = {**graph.info.dims, **(given or {})}
-    return {**with_sums({**_defaults(map(graph.type_of, graph.info.inputs)), **known}), **known}
+    return bind_symbols(map(graph.type_of, graph.info.inputs), {**graph.info.dims, **(given or {})})
+
+
+def bind_symbols(types: Iterable[ValueType], given: Mapping[str, int]) -> dict[str, int]:
+    """Return a value for every symbol of some types' shapes, and what is given besides.
+
+    It is the given one, else the sum where the symbol is called one ("past + 1"), else 1 where it first occurs on a
+    leading axis and 128 where it first occurs on another.
+    """
+    return {**with_sums({**_defaults(types), **given}), **given}
 
 
 def with_sums(dims: Mapping[str, int]) -> dict[str, int]:
