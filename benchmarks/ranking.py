@@ -27,7 +27,7 @@ from taso_gym.cost.calibrate import rank_correlation
 from taso_gym.rules.ruleset import RuleSet
 from taso_gym.rules.state import Match, RewriteState
 from taso_gym.search.ranked import ORDERS, Ranked
-from taso_gym.search.ranking import ROOFLINE, ChangeModel, Expected, Features
+from taso_gym.search.ranking import ROOFLINE, ChangeModel, Expected, Features, matrices
 
 LEARNED = ("learned", "boosted")
 WALK = 6
@@ -58,8 +58,7 @@ class Boosted(ChangeModel):
 
         base = np.array([features[ROOFLINE] for features in candidates], np.float64)
         if self.seen:
-            known, asked = self._rows([features for features, _ in self.seen]), self._rows(candidates)
-            known = np.pad(known, ((0, 0), (0, asked.shape[1] - known.shape[1])))
+            known, asked = matrices([features for features, _ in self.seen], candidates)
             left = [change - features[ROOFLINE] for features, change in self.seen]
             trees = HistGradientBoostingRegressor(max_iter=50, min_samples_leaf=3, random_state=0).fit(known, left)
             base += trees.predict(asked)

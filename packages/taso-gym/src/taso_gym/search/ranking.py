@@ -80,10 +80,8 @@ class ChangeModel:
 
     def expect(self, candidates: Sequence[Features]) -> Expected:
         """Return what is expected of candidates."""
-        learnt = [features for features, _ in self._seen]
-        names = sorted({name for features in (*learnt, *candidates) for name in features})
-        known, asked = _rows(learnt, names), _rows(candidates, names)
-        width = len(names)
+        known, asked = matrices([features for features, _ in self._seen], candidates)
+        width = known.shape[1]
         left = np.array([change - features[ROOFLINE] for features, change in self._seen], np.float64)
         precision = np.eye(width) / self.prior**2 + known.T @ known / NOISE_PERCENT**2
         covariance = np.linalg.inv(precision)
@@ -93,6 +91,11 @@ class ChangeModel:
         return Expected(base + asked @ weights, np.sqrt(np.maximum(variance, 0.0)))
 
 
-def _rows(found: Sequence[Features], names: Sequence[str]) -> NDArray[np.float64]:
-    """Return features as rows, a column for each name: in the same order whatever was asked before."""
-    return np.array([[features.get(name, 0.0) for name in names] for features in found]).reshape(-1, len(names))
+def matrices(learnt: Sequence[Features], asked: Sequence[Features]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return both as rows, a column for each name that one of them has, in the same order whatever was asked before."""
+    names = sorted({name for features in (*learnt, *asked) for name in features})
+
+    def rows(found: Sequence[Features]) -> NDArray[np.float64]:
+        return np.array([[features.get(name, 0.0) for name in names] for features in found]).reshape(-1, len(names))
+
+    return rows(learnt), rows(asked)
