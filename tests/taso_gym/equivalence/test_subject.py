@@ -8,16 +8,29 @@ from taso_gym.equivalence import Baseline
 from taso_gym.errors import EquivalenceError
 from taso_gym.onnx_io import from_model
 
+STFT = parser.parse_model(
+    """<ir_version: 8, opset_import: ["": 17]>
+    stft (float[1, 128, 1] signal, int64 step, int64 length) => (float[1, n, m, 2] y) {
+        y = STFT(signal, step, , length)
+    }"""
+)
+"""A step of 0 is drawn for it."""
+
 
 def test_what_ends_the_process_ends_one_of_its_own() -> None:
+    with pytest.raises(EquivalenceError, match="process ended with -8"):
+        validate(STFT, STFT)
+
+
+def test_what_ends_the_process_differs_from_what_does_not() -> None:
     model = parser.parse_model(
         """<ir_version: 8, opset_import: ["": 17]>
-        stft (float[1, 128, 1] signal, int64 step, int64 length) => (float[1, n, m, 2] y) {
-            y = STFT(signal, step, , length)
+        cut (float[1, 128, 1] signal, int64 step, int64 length) => (float[1, n, m, 2] y) <int64[4] s = {1, 8, 8, 2}> {
+            y = Reshape(signal, s)
         }"""
-    )  # a step of 0 is drawn
-    with pytest.raises(EquivalenceError, match="process ended with -8"):
-        validate(model, model)
+    )
+    assert Baseline(from_model(model)).differs(from_model(STFT))
+    assert "different: the second model: it doesn't run: its process ended with -8" in validate(model, STFT).verdict
 
 
 def product(*steps: str) -> ModelProto:

@@ -54,7 +54,7 @@ class Baseline:
         first, drawn = self._ran
         expect_one_interface(first.graph, graph)
         with ExitStack() as stack:
-            found = subject(graph, stack).tried([draw.feeds for draw in drawn])
+            found = subject(graph, stack).run([draw.feeds for draw in drawn])
         outputs = [each for each in found if not isinstance(each, str)]
         if len(outputs) < len(drawn):
             return True

@@ -40,21 +40,10 @@ class Subject:
     weight_bytes: int
 
     def run(self, feeds: Sequence[Feeds]) -> list[list[Value] | str]:
-        """Return the outputs for each set of inputs, or onnxruntime's message where it failed.
-
-        Raises:
-            EquivalenceError: it runs in a process of its own, which died.
-        """
+        """Return the outputs for each set of inputs, or onnxruntime's message where it failed."""
         if isinstance(self.content, Path) and (self.weight_bytes > CHILD_BYTES or _is_deadly(self.graph)):
             return run_in_child(self.content, feeds)
         return run_model(self.content, feeds)
-
-    def tried(self, feeds: Sequence[Feeds]) -> list[list[Value] | str]:
-        """Do what `run` does, of a model that may be wrong: that its process died is a message, too."""
-        try:
-            return self.run(feeds)
-        except EquivalenceError as error:
-            return [str(error)] * len(feeds)
 
 
 def subject(model: Graph | ModelProto | str | Path, stack: ExitStack, dims: Mapping[str, int] | None = None) -> Subject:

@@ -89,7 +89,7 @@ def validate(
             drawn = run_on_given(first, given)
         else:
             drawn = run_on_drawn(first, [first.graph, second.graph] if tolerance is None else [], draws, seed)
-        found = second.tried([d.feeds for d in drawn])
+        found = second.run([d.feeds for d in drawn])
     labels = tuple(" ".join(f"{k}={v}" for k, v in sorted(d.sizes.items())) for d in drawn)
     outputs: list[list[Value]] = []
     for result in found:
