@@ -222,7 +222,7 @@ def main() -> None:
     tables = (("true steps", 0, [options.steps // 8, options.steps // 4, options.steps // 2, options.steps]),)
     tables += (("CPU seconds", 1, [0.1, 0.5, 2.0, 5.0, 20.0]),)
     for label, column, limits in tables:
-        print(f"| saved in % within {label} | " + " | ".join(map(str, limits)) + " |\n| --- " * 1, end="")
+        print(f"| saved in % within {label} | " + " | ".join(map(str, limits)) + " |\n| --- ", end="")
         print("| --- " * len(limits) + "|")
         for name in curves[0]:
             cells = [str(iqm_estimate([saved_at(c[name], column, limit) for c in curves])) for limit in limits]

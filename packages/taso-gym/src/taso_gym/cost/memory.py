@@ -26,7 +26,7 @@ def peak_bytes(graph: Graph, dims: Dims) -> int:
         inputs = graph.nodes[node_id].inputs
         bound = dims.bind((*sig.inputs, *sig.outputs))[len(sig.inputs) :]
         for output, t in enumerate(bound):
-            value, uses = value_of(node_id, output), 0
+            value = value_of(node_id, output)
             uses = len(graph.uses.get(value, ()))
             if sig.op.view and inputs and inputs[0] is not None:
                 owner[value] = owner.get(inputs[0], inputs[0])
