@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Callable, Iterable
 from copy import copy
@@ -232,6 +233,24 @@ def test_a_finalist_that_does_not_run_is_left_out_with_a_warning(
     with pytest.warns(UserWarning, match="not compared with .*: expected first, without matmul-assoc"):
         assert contest.run(60.0).found.path
     assert not contest.bouts
+
+
+def test_a_finalist_that_does_not_run_takes_no_other_with_it(
+    first: Finalist, taking: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taking(lambda graph: 3.0 - count(graph, "MatMul"))
+    measure, fails = evidence.measure, "first, without relu-twice"
+
+    def measured(graphs: dict[str, Graph], **how: Any) -> Measurement:
+        if fails in graphs:
+            raise CostError(f"expected {fails} to run, found nothing")
+        return measure(graphs, **how)
+
+    monkeypatch.setattr(evidence, "measure", measured)
+    held, parts = bouts.Bouts(first, lambda _: None), [first.without([name]) for name in ("relu-twice", "matmul-assoc")]
+    with pytest.warns(UserWarning, match=f"not compared with first, without matmul-assoc: {fails}: expected {fails}"):
+        best, faster = held.meet(first, reversed(parts), first.model, math.inf)
+    assert [best] == faster == parts[1:]
 
 
 def test_costs_that_fail_end_the_contest_with_a_warning(first: Finalist, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import warnings
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
@@ -97,9 +98,21 @@ class Bouts:
         graphs = {name: finalist.graph for name, finalist in new.items()}
         try:
             found = race((best.name, best.graph), graphs, measured, self.evidence.start, self._run_ms, until)
-        except CostError as error:  # the next ones may be measured yet
+        except CostError as error:
+            if len(new) > 1 and time.monotonic() < until:
+                return self._in_halves(best, new, model, until)
             warnings.warn(f"not compared with {best.name}: {', '.join(graphs)}: {error}", stacklevel=2)
             return best, []
         self._slowness = found.slowness
         self.held += [Bout(name, speedup) for name, speedup in found.speedups.items()]
         return new[found.winner] if found.winner else best, [new[name] for name in found.faster]
+
+    def _in_halves(
+        self, best: Finalist, new: dict[str, Finalist], model: OnnxRuntimeCost, until: float
+    ) -> tuple[Finalist, list[Finalist]]:
+        """Measure one half after the other: one of them doesn't run, or all together don't fit into memory."""
+        names, faster = list(new), list[Finalist]()
+        for half in (names[: len(names) // 2], names[len(names) // 2 :]):
+            best, found = self._race(best, {name: new[name] for name in half}, model, until)
+            faster += found
+        return best, faster
