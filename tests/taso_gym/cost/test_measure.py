@@ -141,6 +141,7 @@ def test_what_there_is_none_of_is_named(tmp_path: Path, few: str) -> None:
         ({"settings": SessionSettings()}, "expected a mapping from names to SessionSettings as settings, found Se"),
         ({"settings": {"one": "all"}}, "expected SessionSettings by name, found "),
         ({"timeout_s": "x"}, "expected a finite number as timeout_s, found 'x'"),
+        ({"timeout_s": -1.0}, "expected a timeout_s of 0 or more, found -1.0"),
         ({"provider": []}, r"expected a provider among cpu, cuda, found \[\]"),
         ({"seed": -1}, "expected a seed of 0 or more, found -1"),
     ],

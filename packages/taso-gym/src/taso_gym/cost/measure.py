@@ -112,6 +112,8 @@ def measure(
     items_of((settings or {}).values(), SessionSettings, "SessionSettings by name")
     check_sizes(dims)
     check_finite(timeout_s=timeout_s)
+    if timeout_s < 0:
+        raise OptionError(f"expected a timeout_s of 0 or more, found {timeout_s}")
     _expect_some(models=len(models), sessions=sessions, rounds=MANY if rounds is None else rounds, threads=threads)
     check_whole(seed=seed)
     check_seed(seed)
