@@ -32,6 +32,12 @@ def test_gains_within_the_noise_are_none_but_smaller_graphs_stay_better(monkeypa
     assert [search.change(before, m) for m in gains] == [before.growth(m).nodes for m in gains]
 
 
+def test_gains_within_the_noise_are_none_to_a_ranked_search_either(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert run(start(Measured()), "ranked", Budget(steps=20), order="roofline").path
+    monkeypatch.setattr(searcher, "NOISE", 2.0)
+    assert not run(start(Measured()), "ranked", Budget(steps=20), order="roofline").path
+
+
 def test_the_value_of_a_state_is_the_sum_of_what_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(searcher, "NOISE", 0.3)
     before = start(Measured())

@@ -5,6 +5,7 @@ Rewriting stays exact, and no change that wasn't measured is ever trusted: the m
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Protocol
 
 import numpy as np
@@ -46,9 +47,16 @@ class Judge(Protocol):
 
 
 class ModelJudge:
-    """Asks the state's cost model, which may have to measure operators that it hasn't met."""
+    """Asks the state's cost model, which may have to measure operators that it hasn't met.
+
+    Args:
+        counted: returns what counts of a match's change of time (`Searcher.beyond_noise`).
+    """
 
     noise = 0.0
+
+    def __init__(self, counted: Callable[[RewriteState, Match, int], int]) -> None:
+        self._counted = counted
 
     def start(self, state: RewriteState) -> int:
         """Return the cost of the start."""
@@ -59,7 +67,7 @@ class ModelJudge:
 
     def child(self, state: RewriteState, match: Match, state_ps: int) -> int:
         """Return the cost after a match."""
-        return state_ps + state.delta(match).time_ps
+        return state_ps + self._counted(state, match, state.delta(match).time_ps)
 
 
 class LatencyJudge:
@@ -147,7 +155,9 @@ class Ranked(Searcher):
             raise OptionError(f"expected an optimism of 0 or more, found {optimism}")
         self.top, self.patience, self.order, self.optimism = top, patience, order, optimism
         self.model = ChangeModel()
-        self._judge: Judge = ModelJudge() if path == "cost" else LatencyJudge(rounds, start.cost_model, threads)
+        self._judge: Judge = ModelJudge(self.beyond_noise)
+        if path == "latency":
+            self._judge = LatencyJudge(rounds, start.cost_model, threads)
         self._start_ps = self.best_value = self._judge.start(start)
         self._roofline = costs.load("roofline", dims=costs.bind_dims(start.graph))
         self._whole_ps = self._roofline.graph(start.graph).time_ps

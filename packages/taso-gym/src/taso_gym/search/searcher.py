@@ -75,7 +75,7 @@ class Searcher(ABC):
         """Return by how much a legal match changes the value of a state."""
         delta = state.delta(match)
         if self._objective.is_time:
-            return self._beyond_noise(state, match, delta.time_ps) + state.growth(match).nodes
+            return self.beyond_noise(state, match, delta.time_ps) + state.growth(match).nodes
         graph = state.graph if self._objective.of_sums else state.child_graph(match)
         return self._value(graph, state.cost + delta, state.cost_model, 0) - self.value(state)
 
@@ -83,10 +83,10 @@ class Searcher(ABC):
         """Return what `change` does, of a match that has been applied."""
         if not self._objective.is_time:
             return self.value(after) - self.value(before)
-        time_ps = self._beyond_noise(before, match, after.cost.time_ps - before.cost.time_ps)
+        time_ps = self.beyond_noise(before, match, after.cost.time_ps - before.cost.time_ps)
         return time_ps + after.size.nodes - before.size.nodes
 
-    def _beyond_noise(self, state: RewriteState, match: Match, change_ps: int) -> int:
+    def beyond_noise(self, state: RewriteState, match: Match, change_ps: int) -> int:
         """Return a match's change of time, or 0 where it is a gain within the noise of measured costs."""
         if change_ps >= 0 or self.costs_are_fixed:
             return change_ps
