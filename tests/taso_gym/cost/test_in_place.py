@@ -127,6 +127,15 @@ def test_a_model_that_is_given_learns_from_the_start(tmp_path: Path, monkeypatch
     assert isinstance(fixed, OnnxRuntimeCost) and fixed.outside == 0.5
 
 
+def test_a_model_of_another_start_learns_from_the_new_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shares = iter([0.25, 0.75])
+    monkeypatch.setattr("taso_gym.cost.onnxruntime.cache_bytes", lambda: 1)
+    monkeypatch.setattr("taso_gym.cost.onnxruntime.share_outside", lambda *_: next(shares))
+    first = OnnxRuntimeCost(cache=tmp_path / "c", start=mlp())
+    second = load(first, start=mlp(8))
+    assert isinstance(second, OnnxRuntimeCost) and (first.outside, second.outside) == (0.25, 0.75)
+
+
 def test_the_share_is_of_the_sizes_that_are_costed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("taso_gym.cost.onnxruntime.cache_bytes", lambda: 1)
     shapes = list[str]()

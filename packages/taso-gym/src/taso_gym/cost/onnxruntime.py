@@ -83,7 +83,7 @@ class OnnxRuntimeCost(RegionalCost):
         given = {"threads": self._runtime.threads, "cache": path, "outside": outside}
         super().__init__(f"onnxruntime:{self._provider}", dims, start, **given)
         self._node_times, self._progress = NodeTimes(self._runtime, cache), progress
-        self._outside = outside
+        self._outside = self._given_outside = outside
         self._learn(start)
 
     def _learn(self, start: Graph | None) -> None:
@@ -96,6 +96,7 @@ class OnnxRuntimeCost(RegionalCost):
         """Return the model for a search that begins with a graph; what is measured is shared."""
         other = super().started(start)
         if other is not self:
+            other._outside = self._given_outside  # not what the start before said
             other._learn(start)
         return other
 
