@@ -37,6 +37,17 @@ def test_a_model_is_equal_to_itself() -> None:
     assert text.splitlines()[-1] == "equal: largest relative error 0.0e+00 over 3 draws"
 
 
+def test_sizes_that_depend_on_values_are_known_to_the_reference() -> None:
+    """How many rows are left is a symbol of the model's own, which is in the shape that they are given."""
+    text = """g (float[N, 4] x, bool[N] kept) => (y) {
+        rows = Compress <axis = 0>(x, kept)  s = Shape <start = 0, end = 1>(rows)
+        p = Concat <axis = 0>(s, two, two)  r = Reshape(rows, p)  y = Relu(r)
+    }"""
+    model = parsed(text, two=np.array([2]))
+    assert any("rows#0" in str(node.sig) for _, node in from_model(model).operators() if node.sig.op.key == "Reshape")
+    assert validate(model, model, tolerance=1e-6).basis == "float64 reference"
+
+
 def test_another_model_is_not() -> None:
     w = np.ones((4, 4), F32)
     text = "g (float[3, 4] x) => (y, z) { y = Relu(x)\n z = MatMul(x, w) }"

@@ -206,12 +206,27 @@ def test_dims_of_wrong_kinds_are_named(tmp_path: Path, dims: Any, message: str) 
 
 def test_sizes_that_are_computed_are_those_of_what_is_resized() -> None:
     """As torch writes interpolation to the height and width of another image, with a batch of any size."""
-    text = """g (float[N, 3, 4, 4] x) => (y) {
-        s = Shape(x)  l = Slice(s, zero, two)  k = Cast <to = 7>(end)  t = Concat <axis = 0>(l, k)
+    text = """g (float[N, 3, 4, 4] x, float[N, 3, 8, 8] z) => (y) {
+        e = Shape(z)  k = Slice(e, two, four)  c = Cast <to = 7>(k)
+        s = Shape(x)  l = Slice(s, zero, two)  t = Concat <axis = 0>(l, c)
         r = Resize(x, , , t)  y = Relu(r)
     }"""
-    sizes = {"zero": np.array([0]), "two": np.array([2]), "end": np.array([8.0, 8.0])}
-    assert str(output_type(graph_of(text, **sizes))) == "float[N, 3, 8, 8]"
+    graph = graph_of(text, zero=np.array([0]), two=np.array([2]), four=np.array([4]))
+    assert str(output_type(graph)) == "float[N, 3, 8, 8]"
+
+
+def test_what_is_left_of_the_elements_is_a_size() -> None:
+    """As torch writes attention with a mask: no constant shape says what this Reshape does, so it stays opaque."""
+    text = """g (float[N, 2, S, 8] x, float[N, 2, S, S] mask) => (y) {
+        t = Shape <start = 2>(x)  p = Concat <axis = 0>(rest, t)  r = Reshape(x, p)
+        k = Transpose <perm = [0, 2, 1]>(r)
+        f = Shape <start = 0, end = 2>(x)  e = Shape <start = 2, end = 3>(x)
+        q = Concat <axis = 0>(f, rest, e)  b = Reshape(k, q)
+        a = MatMul(x, b)  y = Add(a, mask)
+    }"""
+    graph = graph_of(text, rest=np.array([-1]))
+    assert str(output_type(graph)) == "float[N, 2, S, S]"
+    assert op_names(graph)[-2:] == ["MatMul", "Add"]
 
 
 @pytest.mark.parametrize(
@@ -230,7 +245,7 @@ def test_sizes_that_are_computed_are_those_of_what_is_resized() -> None:
 def test_an_operand_of_unknown_type_is_no_contradiction(node: str) -> None:
     """Nothing says what my.F gives, and ONNX takes some operators on such an operand for wrong, or ends the process."""
     text = f"g (float[N, 4] x) => (float[N, 4] y) {{ h = my.F(x) {node} }}"
-    ones = {name: np.ones(shape, np.float32) for name, shape in {"w": (4, 4), "v": (4,), "one": ()}.items()}
+    ones: dict[str, Any] = {n: np.ones(s, np.float32) for n, s in {"w": (4, 4), "v": (4,), "one": ()}.items()}
     model = parsed(text, shape=np.array([-1, 4]), **ones)
     model.opset_import.add(domain="ai.onnx.ml", version=2)
     graph = from_model(model)

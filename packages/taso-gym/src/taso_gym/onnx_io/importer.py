@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from onnx import ModelProto, NodeProto, TypeProto
+from onnx import ModelProto, NodeProto, TypeProto, helper
 
 from taso_gym.builder import GraphBuilder
 from taso_gym.errors import ModelError, TypeInferenceError
@@ -234,7 +234,8 @@ class _Importer:
         types = strip_absent([None if v is None else self._draft.type_of(v) for v in operands])
         outputs = self._output_types(step, suspect)
         if self._is_standard(node, *STATED):
-            attrs, known = {a.name: a.i for a in node.attribute}, list(map(self._shape_value, inputs))
+            attrs = {a.name: helper.get_attribute_value(a) for a in node.attribute if a.type != a.TENSOR}
+            known = list(map(self._shape_value, inputs))
             outputs = (self._types.reshaped(outputs[0], stated_sizes(node.op_type, attrs, types[0], known)),)
         return opaque_signature(op, types, outputs), operands
 

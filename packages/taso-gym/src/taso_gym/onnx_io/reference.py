@@ -15,6 +15,7 @@ from taso_gym.ops.evaluate import evaluate
 from taso_gym.ops.floating import NUMPY
 from taso_gym.ops.modules import ArrayModule
 from taso_gym.signature import OpaqueOperator
+from taso_gym.tensor import Poly, TensorType, symbol
 
 Value = Any
 """An array, or what ``onnx.reference`` uses for other types: a list for a sequence, None for an empty optional."""
@@ -34,7 +35,7 @@ def run_graph(
         feeds: what is known: graph inputs, or any values that the computation is to start from.
         wanted: values to compute.
         xp: array module; opaque nodes always run on NumPy arrays, in the element types that come in.
-        dims: values of the dimension symbols in attributes.
+        dims: values of the dimension symbols in attributes; those that name sizes of values inside are seen there.
 
     Raises:
         ModelError: a node can't be run, or needs a graph input that isn't fed.
@@ -42,6 +43,7 @@ def run_graph(
     order = _needed(graph, feeds, wanted)
     uses_left = _count_uses(graph, order, wanted)
     known: dict[int, Value] = dict(feeds)
+    sizes = dict(dims or {})
     for node_id in order:
         node = graph.nodes[node_id]
         operands = [None if v is None else _operand(graph, known, v) for v in node.inputs]
@@ -49,7 +51,8 @@ def run_graph(
             arrays = [_plain(v, xp) for v in operands]
             results = run_opaque(node.sig.op, arrays, graph.info.opsets, functions_of(graph.info.template))
         else:
-            results = _run_body(node, operands, xp, dims)
+            results = _run_body(node, operands, xp, sizes)
+        _note_sizes(node, results, sizes)
         known.update({value_of(node_id, i): r for i, r in enumerate(results)})
         for value in node.inputs:
             if value is not None and value not in feeds:
@@ -59,14 +62,21 @@ def run_graph(
     return [_as_result(_operand(graph, known, v), xp) for v in wanted]
 
 
-def _run_body(
-    node: Node, operands: Sequence[Value], xp: ArrayModule, dims: Mapping[str, int] | None
-) -> Sequence[Value]:
+def _run_body(node: Node, operands: Sequence[Value], xp: ArrayModule, dims: Mapping[str, int]) -> Sequence[Value]:
     assert not isinstance(node.sig.op, OpaqueOperator)
     try:
         return evaluate(node.sig.op, dict(node.sig.attrs), operands, xp, dims)
     except (ArithmeticError, LookupError, TypeError, ValueError) as error:
         raise ModelError(f"expected operands that {node.sig} can be computed on, found others: {error}") from error
+
+
+def _note_sizes(node: Node, results: Sequence[Value], sizes: dict[str, int]) -> None:
+    """Add what the symbols of a node's output types stand for that are sizes by themselves."""
+    for type_, result in zip(node.sig.outputs, results, strict=False):
+        if isinstance(type_, TensorType) and type_.shape and not type_.is_static and hasattr(result, "shape"):
+            for dim, size in zip(type_.shape, result.shape, strict=False):
+                if isinstance(dim, Poly) and dim == symbol(name := min(dim.symbols)):
+                    sizes.setdefault(name, size)
 
 
 def _plain(value: Value, xp: ArrayModule) -> Value:

@@ -56,13 +56,13 @@ STATED = {"Reshape": 1, "ConstantOfShape": 0, "Resize": 3, "Range": 1}
 
 
 def stated_sizes(
-    name: str, attrs: Mapping[str, int], type_: ValueType | None, operands: Sequence[ShapeValue | None]
+    name: str, attrs: Mapping[str, Any], type_: ValueType | None, operands: Sequence[ShapeValue | None]
 ) -> ShapeValue | None:
     """Return the sizes of an operator's output that its operands state, below 1 where they leave one open.
 
     Args:
         name: of `STATED`.
-        attrs: the attributes that it has, integers with their values.
+        attrs: the attributes that it has.
         type_: of its first operand.
         operands: elements of its operands where they are known.
     """
@@ -71,8 +71,8 @@ def stated_sizes(
         return _steps(*operands)
     if name == "Reshape" and stated is not None and isinstance(type_, TensorType) and type_.shape is not None:
         return _without_gaps(stated, attrs.get("allowzero", 0), type_)
-    partial = name == "Resize" and not {"axes", "keep_aspect_ratio_policy"}.isdisjoint(attrs)
-    return None if partial else stated
+    stretches = "axes" not in attrs and attrs.get("keep_aspect_ratio_policy", b"stretch") == b"stretch"
+    return stated if name != "Resize" or stretches else None
 
 
 def _without_gaps(stated: ShapeValue, allow_zero: int, type_: TensorType) -> ShapeValue:
