@@ -204,15 +204,23 @@ def test_dims_of_wrong_kinds_are_named(tmp_path: Path, dims: Any, message: str) 
             load(source, dims=dims)
 
 
-def test_sizes_that_are_computed_are_those_of_what_is_resized() -> None:
+@pytest.mark.parametrize(
+    ("attributes", "expected"),
+    [
+        ("", "float[N, 3, 8, 8]"),
+        ('<keep_aspect_ratio_policy = "stretch">', "float[N, 3, 8, 8]"),
+        ('<keep_aspect_ratio_policy = "not_larger">', "float[r#0, r#1, r#2, r#3]"),
+    ],
+)
+def test_sizes_that_are_computed_are_those_of_what_is_resized(attributes: str, expected: str) -> None:
     """As torch writes interpolation to the height and width of another image, with a batch of any size."""
-    text = """g (float[N, 3, 4, 4] x, float[N, 3, 8, 8] z) => (y) {
+    text = f"""g (float[N, 3, 4, 4] x, float[N, 3, 8, 8] z) => (y) {{
         e = Shape(z)  k = Slice(e, two, four)  c = Cast <to = 7>(k)
         s = Shape(x)  l = Slice(s, zero, two)  t = Concat <axis = 0>(l, c)
-        r = Resize(x, , , t)  y = Relu(r)
-    }"""
+        r = Resize {attributes}(x, , , t)  y = Relu(r)
+    }}"""
     graph = graph_of(text, zero=np.array([0]), two=np.array([2]), four=np.array([4]))
-    assert str(output_type(graph)) == "float[N, 3, 8, 8]"
+    assert str(output_type(graph)) == expected
 
 
 def test_what_is_left_of_the_elements_is_a_size() -> None:
