@@ -48,6 +48,21 @@ def test_sizes_that_depend_on_values_are_known_to_the_reference() -> None:
     assert validate(model, model, tolerance=1e-6).basis == "float64 reference"
 
 
+def test_inputs_that_give_nothing_finite_are_drawn_again() -> None:
+    """One negative number makes all of the sum NaN, and any two NaN are equal; of 0 and 1 there is something to see."""
+    root = (
+        "g (int64[N, 16] n) => (y) {{ m = Mul(n, one) f = Cast <to = 1>(m) s = {}(f) y = ReduceSum <keepdims = 0>(s) }}"
+    )
+    model, other = (parsed(root.format(op), one=np.array(1)) for op in ("Sqrt", "Log"))
+    report = validate(model, model)
+    assert report.ok
+    assert "nothing finite" not in str(report)
+    assert not validate(model, other).ok
+    empty = validate(other, other)  # the logarithm of 0 is infinite whatever is drawn
+    assert empty.ok
+    assert "nothing finite" in str(empty)
+
+
 def test_another_model_is_not() -> None:
     w = np.ones((4, 4), F32)
     text = "g (float[3, 4] x) => (y, z) { y = Relu(x)\n z = MatMul(x, w) }"

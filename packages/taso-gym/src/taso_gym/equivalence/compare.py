@@ -112,6 +112,14 @@ def is_foreign(dtype: np.dtype[Any]) -> bool:
     return dtype.isbuiltin == 2
 
 
+def is_finite(value: Value) -> bool:
+    """Whether anything in a value is no infinity or NaN; what holds no floating-point numbers is finite."""
+    if isinstance(value, list) or value is None:
+        return True
+    array = np.asarray(value)
+    return array.dtype.name not in TOLERANCE or not array.size or bool(np.isfinite(array.astype(np.float64)).any())
+
+
 def _compare_lists(expected: Value, found: Value, tolerance: float | None) -> Difference:
     if not (isinstance(expected, list) and isinstance(found, list)):
         return _incomparable(f"expected {_kind(expected)}, found {_kind(found)}")

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from taso_gym.equivalence.compare import Value
+from taso_gym.equivalence.compare import Value, is_finite
 from taso_gym.equivalence.draw import ROUNDS, bind_sizes, draw, input_kinds
 from taso_gym.equivalence.exact import exact_magnitude
 from taso_gym.equivalence.runtime import Feeds
@@ -48,11 +48,13 @@ def run_on_given(model: Subject, inputs: Sequence[Feeds]) -> list[Draw]:
 def run_on_drawn(model: Subject, exact: Sequence[Graph], draws: int, seed: int) -> list[Draw]:
     """Draw inputs of ever tamer kinds until the model runs on some: whole numbers if no graph of ``exact`` rounds.
 
+    What gives nothing finite, as attention does where all is masked, counts only if nothing tamer gives more.
+
     Raises:
         EquivalenceError: it runs on none.
     """
     kinds = input_kinds(model.graph)
-    message = "it was never run"
+    message, empty = "it was never run", list[Draw]()
     for number, plans in enumerate(ROUNDS):
         rng = np.random.default_rng((seed, number))
         planned = [plans[i % len(plans)] for i in range(draws)]
@@ -66,9 +68,12 @@ def run_on_drawn(model: Subject, exact: Sequence[Graph], draws: int, seed: int) 
         ]
         results = model.run(feeds)
         good = [Draw(s, f, r, whole) for s, f, r in zip(sizes, feeds, results, strict=True) if isinstance(r, list)]
-        if good:
+        if any(is_finite(value) for each in good for value in each.outputs):
             return good
+        empty = empty or good
         message = next((r for r in results if isinstance(r, str)), message)
+    if empty:
+        return empty
     raise EquivalenceError(
         f"expected inputs that the first model runs on, found none among {draws * len(ROUNDS)} drawn ones (--dim or "
         f"dims= gives sizes, inputs= values): {message}"
