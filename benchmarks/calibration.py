@@ -55,6 +55,12 @@ PLANS = {
     "RepVGG-A2": Plan(30, 8, 6),
     "MobileViT-s": Plan(8, 8, 10),
     "Swin-T": Plan(8, 8, 10),
+    "BERT-sdpa": Plan(30, 6, 6),
+    "GPT2": Plan(30, 6, 6),
+    "T5-encoder": Plan(30, 6, 6),
+    "ViT-B16": Plan(30, 6, 6),
+    "Whisper-encoder": Plan(30, 8, 8),
+    "Wav2Vec2": Plan(30, 6, 6),
 }
 """The networks that are calibrated by default."""
 HEAD = (
