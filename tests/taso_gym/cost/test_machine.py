@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from taso_gym.cost.machine import cpu_name, gpu_name, physical_cores
+from taso_gym.cost.machine import cpu_name, gpu_name, memory_bytes, physical_cores
 from taso_gym.errors import CostError
 
 X86 = """processor	: 0
@@ -116,3 +116,13 @@ def test_hyperthreads_of_a_core_count_once(tmp_path: Path, monkeypatch: pytest.M
         (place / "thread_siblings_list").write_text(f"{number % 4},{number % 4 + 4}\n")
     assert physical_cores(tmp_path) == 2
     assert physical_cores(tmp_path / "nowhere") == 4
+
+
+@pytest.mark.parametrize("name", ["memory.max", "memory/memory.limit_in_bytes"])
+def test_a_container_has_the_memory_that_it_may_use(tmp_path: Path, name: str) -> None:
+    file = tmp_path / name
+    file.parent.mkdir(exist_ok=True)
+    all_of_it = memory_bytes(tmp_path)
+    for text, expected in {"max\n": all_of_it, "9223372036854771712\n": all_of_it, "536870912\n": 1 << 29}.items():
+        file.write_text(text)
+        assert memory_bytes(tmp_path) == expected

@@ -1,4 +1,4 @@
-"""What the machine's processors are called, since times measured on one are of no other, and how many they are."""
+"""What the machine's processors are called, since times measured on one are of no other, how many, how much memory."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import platform
 import re
 import subprocess
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from shutil import which
 
@@ -14,6 +15,8 @@ from taso_gym.errors import CostError
 
 CPUS, GPUS = Path("/proc/cpuinfo"), Path("/proc/driver/nvidia/gpus")
 TOPOLOGY = Path("/sys/devices/system/cpu")
+GROUP, LIMITS = Path("/sys/fs/cgroup"), ("memory.max", "memory/memory.limit_in_bytes")
+"""Where a container sees its control group, and files of its limit, in either version of them."""
 VECTORS = ("avx512f", "avx2", "avx", "sve2", "sve", "asimd")
 """Instructions of x86 and of ARM, the widest first."""
 
@@ -45,6 +48,15 @@ def physical_cores(topology: Path = TOPOLOGY) -> int:
         return len({place.read_text(encoding="utf-8") for place in places})
     except OSError:
         return len(os.sched_getaffinity(0))
+
+
+def memory_bytes(group: Path = GROUP) -> int:
+    """Return how much memory the machine has, or this container may use of it."""
+    found = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    for name in LIMITS:
+        with suppress(OSError, ValueError):  # no such file, or "max"
+            found = min(found, int((group / name).read_text(encoding="utf-8")))
+    return found
 
 
 def _facts(text: str) -> dict[str, str]:

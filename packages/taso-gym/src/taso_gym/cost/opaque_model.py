@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 from onnx import ModelProto, TensorProto, ValueInfoProto, helper, numpy_helper
 
 from taso_gym.cost.dims import Dims, size_bytes, sizes_of
+from taso_gym.cost.machine import memory_bytes
 from taso_gym.cost.packages import failure
 from taso_gym.cost.sessions import Runtime
-from taso_gym.cost.small_model import IR_VERSION, draw, most_bytes
+from taso_gym.cost.small_model import IR_VERSION, draw
 from taso_gym.errors import KernelError, OutOfMemoryError
 from taso_gym.onnx_io.reference import blank_node, named_node
 from taso_gym.signature import OpaqueOperator, Signature
@@ -46,7 +47,7 @@ def opaque_model(sig: Signature, dims: Dims) -> tuple[ModelProto, dict[str, NDAr
     if functions:
         raise KernelError(f"expected an operator of onnxruntime, found a function of the file: {sig.op.key}")
     bound = dims.bind([*sig.inputs, *sig.outputs])
-    if sum(map(size_bytes, bound)) * 4 > most_bytes():
+    if sum(map(size_bytes, bound)) * 4 > memory_bytes():
         raise OutOfMemoryError(f"expected operators that memory can hold, found {sig}")
     own = len(blank_node(sig.op).input)
     names = [*(f"input-{i}" for i in range(own)), *sig.op.captures]

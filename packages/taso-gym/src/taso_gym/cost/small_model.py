@@ -8,7 +8,6 @@ fuses only then; the table of a Gather is an input, which costs nothing to make.
 from __future__ import annotations
 
 import math
-import os
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, helper, num
 from taso_gym.cost.beside import declared, is_large
 from taso_gym.cost.dims import Dims, size_bytes, sizes_of
 from taso_gym.cost.layout import GLOBAL_POOLS
+from taso_gym.cost.machine import memory_bytes
 from taso_gym.cost.region import BLOCKED, PLAIN, Operand, Part, Region, Wanted
 from taso_gym.cost.regional import bind_signature
 from taso_gym.errors import KernelError, OutOfMemoryError
@@ -74,11 +74,6 @@ def draw(t: TensorType, rng: np.random.Generator, ones: bool = False, positive: 
     return np.resize(block.astype(dtype), shape)  # repeats the block: drawing all of a large weight takes seconds
 
 
-def most_bytes() -> int:
-    """Return how much memory the machine has."""
-    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-
-
 class SmallModel:
     """The model of a region.
 
@@ -109,7 +104,7 @@ class SmallModel:
         self._names: dict[int, str] = {}
         bound = [self._bind(part, dims) for part in region.nodes]
         needed = COPIES * sum(size_bytes(t) for sig in bound for t in (*sig.inputs, *sig.outputs))
-        if needed > (most := most_bytes()):
+        if needed > (most := memory_bytes()):
             raise OutOfMemoryError(f"expected operators that {most} bytes of memory can hold, found {bound[0]}")
         operators = [OPERATORS[sig.op.domain, sig.op.name] for sig in bound]
         opset = max([opset, *(op.since for op in operators if not op.domain)])
