@@ -104,12 +104,13 @@ def calibration_of(row: Mapping[str, Any]) -> Calibration:
 
 
 def missed(found: Calibration) -> list[str]:
-    """Return the aims that a calibration misses."""
+    """Return the aims that a calibration misses, or can't show, since nothing differs clearly from the start."""
+    some = found.clear.sum() > 1
     aims = {
         "mean error": found.errors.mean() <= 0.01,
         "greatest error": found.errors.max() <= 0.02,
-        "Spearman": found.spearman >= 0.9,
-        "signs": found.right_signs >= 0.95,
+        "Spearman": some and found.spearman >= 0.9,
+        "signs": some and found.right_signs >= 0.95,
     }
     return [name for name, met in aims.items() if not met]
 
@@ -121,8 +122,8 @@ def cells(row: Mapping[str, Any]) -> list[str]:
     name = row["network"] + (f", `--rewrites {row['rewrites']}`" if row["rewrites"] != 8 else "")
     shown = [name, f"{row['sessions']}x{row['rounds']}", f"{found.bias:+.1%}"]
     shown += [f"{errors.mean():.2%}", f"{errors.max():.2%}", f"{found.noise:.2%}"]
-    shown += [f"{clear} of {len(errors) - 1}", f"{found.spearman:.2f} ({found.repeatability:.2f})"]
-    shown += [f"{round(found.right_signs * clear)} of {clear}"]
+    ranks = f"{found.spearman:.2f} ({found.repeatability:.2f})", f"{round(found.right_signs * clear)} of {clear}"
+    shown += [f"{clear} of {len(errors) - 1}", *(ranks if clear else ("–", "–"))]
     return [*shown, f"all but {', '.join(missed(found))}" if missed(found) else "**all**", row["date"]]
 
 
