@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -122,6 +123,15 @@ def symbol(name: str) -> Poly:
 def bind(dim: Dim, dims: Mapping[str, int]) -> Dim:
     """Replace the symbols of ``dim`` that ``dims`` binds."""
     return dim.bind(dims) if isinstance(dim, Poly) else dim
+
+
+def bounds(dim: Dim, least: int) -> tuple[float, float]:
+    """Return what a dimension is between, whatever the sizes from ``least``, 0 or 1, on that its symbols stand for."""
+    terms = dict(_terms(dim))
+    constant = terms.pop((), 0)
+    nearest = constant + least * sum(terms.values())
+    low = nearest if all(c > 0 for c in terms.values()) else -math.inf
+    return low, nearest if all(c < 0 for c in terms.values()) else math.inf
 
 
 def exact_div(a: Dim, b: Dim) -> Dim | None:

@@ -15,6 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 from onnx import TensorProto, helper
 
+from taso_gym.onnx_io.external import refer
+
 LARGE_BYTES = 1 << 20
 """From so many on a weight is beside its model."""
 ELSEWHERE = "elsewhere"
@@ -45,9 +47,8 @@ def is_large(value: NDArray[Any]) -> bool:
 def declared(name: str, value: NDArray[Any]) -> TensorProto:
     """Return the initializer of a weight that is elsewhere."""
     code = helper.np_dtype_to_tensor_dtype(value.dtype)
-    found = TensorProto(name=name, data_type=code, dims=value.shape, data_location=TensorProto.EXTERNAL)
-    for key, text in (("location", ELSEWHERE), ("offset", "0"), ("length", str(value.nbytes))):
-        found.external_data.add(key=key, value=text)
+    found = TensorProto(name=name, data_type=code, dims=value.shape)
+    refer(found, ELSEWHERE, 0, value.nbytes)
     return found
 
 

@@ -115,8 +115,8 @@ def _large_weights(optimised: ModelProto, given: Mapping[str, Any], runtime: Run
         if w.data_location == TensorProto.EXTERNAL:
             known, shape = given.get(w.name), tuple(w.dims)
             kept = known is not None and (known.element_type(), tuple(known.shape())) == (w.data_type, shape)
-            drawn = None if kept else draw(TensorType(dtype_name(w.data_type), shape), rng)
-            found[w.name] = known if drawn is None else runtime.place_weight(drawn)
+            type_ = TensorType(dtype_name(w.data_type), shape)
+            found[w.name] = known if kept else runtime.place_weight(draw(type_, rng))
     return found
 
 

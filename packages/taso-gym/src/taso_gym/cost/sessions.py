@@ -140,8 +140,9 @@ class Runtime:
             CostError: as `open`, or it can't be written and read back.
         """
         with temporary_folder(DecodeError) as folder:
-            with suppress(OSError):  # where a link can't be made, they are written and deleted
-                (folder / ELSEWHERE).symlink_to(os.devnull)
+            if isinstance(model, Serialised) and model.weights:
+                with suppress(OSError):  # where a link can't be made, they are written and deleted
+                    (folder / ELSEWHERE).symlink_to(os.devnull)
             return self._dumped(model, folder / "optimised.onnx")
 
     def _dumped(self, model: bytes | str | Serialised, dump: Path) -> ModelProto:

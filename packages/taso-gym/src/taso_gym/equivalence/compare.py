@@ -112,8 +112,8 @@ def is_foreign(dtype: np.dtype[Any]) -> bool:
     return dtype.isbuiltin == 2
 
 
-def is_finite(value: Value) -> bool:
-    """Whether anything in a value is no infinity or NaN; what holds no floating-point numbers is finite."""
+def has_finite(value: Value) -> bool:
+    """Whether anything in a value is no infinity or NaN, as is all that holds no floating-point numbers."""
     if isinstance(value, list) or value is None:
         return True
     array = np.asarray(value)

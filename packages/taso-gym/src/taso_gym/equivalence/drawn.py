@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from taso_gym.equivalence.compare import Value, is_finite
+from taso_gym.equivalence.compare import Value, has_finite
 from taso_gym.equivalence.draw import ROUNDS, bind_sizes, draw, input_kinds
 from taso_gym.equivalence.exact import exact_magnitude
 from taso_gym.equivalence.runtime import Feeds
@@ -68,7 +68,7 @@ def run_on_drawn(model: Subject, exact: Sequence[Graph], draws: int, seed: int) 
         ]
         results = model.run(feeds)
         good = [Draw(s, f, r, whole) for s, f, r in zip(sizes, feeds, results, strict=True) if isinstance(r, list)]
-        if any(is_finite(value) for each in good for value in each.outputs):
+        if any(has_finite(value) for each in good for value in each.outputs):
             return good
         empty = empty or good
         message = next((r for r in results if isinstance(r, str)), message)

@@ -85,7 +85,7 @@ def _is_cast_between(graph: Graph, node: Node) -> bool:
     cast = _producer(graph, left)
     if cast and cast.sig.op.name == "Cast":
         left = cast.inputs[0]
-    elif left is None or not str(graph.type_of(left)).startswith("float16"):
+    elif left is None or element_of(graph.type_of(left)) != "float16":
         return False
     before = _producer(graph, left)
     return before is not None and before.sig.op.name == "Transpose"

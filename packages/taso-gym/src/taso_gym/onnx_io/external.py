@@ -30,6 +30,13 @@ class Placed(NamedTuple):
     offset: int
 
 
+def refer(tensor: TensorProto, location: str, offset: int, length: int) -> None:
+    """Say of a tensor without data that it has so many bytes of a file; onnx says it only of one that has them yet."""
+    tensor.data_location = TensorProto.EXTERNAL
+    for key, value in (("location", location), ("offset", str(offset)), ("length", str(length))):
+        tensor.external_data.add(key=key, value=value)
+
+
 def move_out(exported: Exported, location: str) -> tuple[Exported, list[Placed]]:
     """Return a model that refers to a data file for its large tensors, and what that file is to hold.
 
@@ -43,10 +50,9 @@ def move_out(exported: Exported, location: str) -> tuple[Exported, list[Placed]]
     def place(tensor: Initializer) -> TensorProto:
         nonlocal end
         placed.append(Placed(tensor, end))
-        result = TensorProto(data_location=TensorProto.EXTERNAL)
+        result = TensorProto()
         result.MergeFrom(tensor.tensor)
-        for key, value in (("location", location), ("offset", str(end)), ("length", str(tensor.size_bytes))):
-            result.external_data.add(key=key, value=value)
+        refer(result, location, end, tensor.size_bytes)
         end = -(-(end + tensor.size_bytes) // ALIGNMENT) * ALIGNMENT
         return result
 

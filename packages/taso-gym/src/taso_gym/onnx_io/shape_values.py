@@ -16,7 +16,7 @@ from taso_gym.errors import TypeInferenceError
 from taso_gym.ops.evaluate import evaluate
 from taso_gym.ops.reshaping import reshape_attrs
 from taso_gym.signature import OpaqueOperator, Signature
-from taso_gym.tensor import Dim, Poly, TensorType, ValueType
+from taso_gym.tensor import Dim, Poly, TensorType, ValueType, bounds
 
 ShapeValue = NDArray[Any]
 """An int64 array where all elements are known, truth values as 0 and 1, else an object array of `Dim`; of rank 0 or 1.
@@ -112,10 +112,8 @@ def _truth(values: ShapeValue) -> ShapeValue | None:
 
 def _sign(value: Any) -> int | None:
     """Return the sign of a dimension, or None where it depends on its symbols, which stand for 1 at least."""
-    if not isinstance(value, Poly):
-        return int(np.sign(value))
-    signs = {1 if coefficient > 0 else -1 for _, coefficient in value.terms}
-    return signs.pop() if len(signs) == 1 else None
+    low, high = bounds(value, 1)
+    return 1 if low > 0 else -1 if high < 0 else 0 if low == high == 0 else None
 
 
 def _is_small(type_: Any) -> bool:

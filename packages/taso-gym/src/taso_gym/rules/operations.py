@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from taso_gym.rules.lists import MAX_ITEMS, Undefined, as_list, item
-from taso_gym.tensor import Poly, exact_div
+from taso_gym.tensor import Poly, bounds, exact_div
 
 Truth = bool | None
 
@@ -126,14 +126,7 @@ def _sign(a: Any, b: Any, decide: Callable[[float, float], Truth]) -> Truth:
     """Decide from bounds of a - b over all non-negative values of the symbols."""
     if not isinstance(a, int | Poly) or not isinstance(b, int | Poly):
         return None
-    difference = a - b
-    if isinstance(difference, int):
-        return decide(difference, difference)
-    constant = dict(difference.terms).get((), 0)
-    others = [c for monomial, c in difference.terms if monomial]
-    low = constant if all(c > 0 for c in others) else -np.inf
-    high = constant if all(c < 0 for c in others) else np.inf
-    return decide(low, high)
+    return decide(*bounds(a - b, 0))
 
 
 def _member(a: Any, items: Any) -> Truth:
