@@ -31,6 +31,11 @@ PREVENTS = """
 gains-more: Exp(x) => Sqrt(x)
 prevented: Neg(Exp(x)) => Exp(x)
 """
+FORMS = """
+gains-more: Exp(x) => Max(x, x)
+goes-on: Exp(x) => Sqrt(Max(x, x))
+from-there: Sqrt(Max(x, x)) => Mul(x, x)
+"""
 TIMES_PS = {"Exp": 10 * US, "Abs": 10 * US, "Max": 6 * US, "Neg": 6 * US, "Sqrt": US, "Mul": US, "Min": 10 * US - 1000}
 
 
@@ -115,6 +120,18 @@ def test_what_is_better_without_what_it_prevents_stays(monkeypatch: pytest.Monke
     assert operators(search.state(search.best)) == {"Sqrt": PLACES, "Neg": PLACES}
 
 
+@pytest.mark.parametrize(("alone", "found"), [(6, "Mul"), (1, "Max")])
+def test_of_two_forms_that_counts_which_is_better_with_what_follows(
+    alone: int, found: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(TIMES_PS, "Max", alone * US)
+    monkeypatch.setitem(TIMES_PS, "Mul", 2 * US)
+    search = Taso(negated("Exp", FORMS), np.random.default_rng(0))
+    while not search.settled:
+        search.step()
+    assert operators(search.state(search.best)) == {found: PLACES, "Neg": PLACES}
+
+
 def test_a_look_that_was_cut_short_is_taken_again(start: RewriteState, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every second step ends as early as it can, as where the time is over; what is seen by then isn't in vain."""
     search = Taso(start, np.random.default_rng(0))
@@ -130,7 +147,7 @@ def test_a_look_that_was_cut_short_is_taken_again(start: RewriteState, monkeypat
     assert operators(search.state(search.best)) == {"Neg": PLACES, "Mul": PLACES, "Sqrt": PLACES}
 
 
-@pytest.mark.parametrize(("operator", "rules"), [("Abs", RULES), ("Exp", PREVENTS)])
+@pytest.mark.parametrize(("operator", "rules"), [("Abs", RULES), ("Exp", PREVENTS), ("Exp", FORMS)])
 def test_a_look_that_was_interrupted_goes_on(operator: str, rules: str, tmp_path: Path) -> None:
     start = negated(operator, rules)
     whole = run(start, "taso", Budget(steps=60))

@@ -7,7 +7,8 @@ possible around it, best first, and all of it is kept where the sum pays. So Win
 whose product is only then written in the way that is fast, at thirty-three places at once. What doesn't pay at one
 place isn't looked at where the same rule changes the cost by the same. Then it goes down again. And a rewrite that
 gains much may prevent another that gains less and would leave it possible: Winograd's form of one of two convolutions
-that can be merged. Of two that share operators both orders are tried, each with what it makes possible.
+that can be merged. Or both are forms of the same operators, and the other is better with what it makes possible. Of
+those that share operators each is tried as the first, with what it makes possible.
 """
 
 from __future__ import annotations
@@ -32,9 +33,15 @@ STEPS = 8
 RIVALS, RIVAL = 2, 0.1
 """So many rewrites that share operators with one that is to be applied may come before it, which gain at least this
 part of what it gains."""
+FORMS, FORM = 2, 0.5
+"""The same, of rewrites that replace none but these operators, and so come instead of it."""
 
 FINISH = 0.2
 """Part of the time for applying what is weighed by then where it ends before all matches are."""
+
+
+Key = tuple[int, int, int, int]
+"""A rule and by how much it changes the value, and the same of its rival: what is alike at many places."""
 
 
 class Descent(Searcher):
@@ -52,7 +59,7 @@ class Descent(Searcher):
         self._doubtful: list[tuple[Match, int]] = []
         self._lowest = 0
         self._vain: set[tuple[int, int]] = set()
-        self._rival_first: dict[tuple[int, int, int, int], bool] = {}
+        self._gain_first: dict[Key, int] = {}
         self._looks = not self.costs_are_fixed and self._objective.is_time
         self._seen = {start.hash}
 
@@ -94,33 +101,34 @@ class Descent(Searcher):
         return False
 
     def _take(self, state: RewriteState, match: Match, change: int) -> None:
-        """Apply a match to the best state, or one before it that it would prevent if both together gain more."""
-        parent, first = self.best, match
-        for rival, gain in self._rivals(state, match, change):
-            key = (match.rule, change, rival.rule, gain)
-            if key not in self._rival_first:
-                alone, after = (self._follow(parent, begun, match) for begun in (match, rival))
+        """Apply a match to the best state, or one that it would prevent if that gains more with what follows."""
+        parent, rivals = self.best, self._rivals(state, match, change)
+        unknown = {key: rival for key, rival in rivals.items() if key not in self._gain_first}
+        if unknown and not self.ended():
+            alone = self._follow(parent, match)
+            for key, rival in unknown.items():
+                gain = alone - self._follow(parent, rival, match)
                 if not self.ended():
-                    self._rival_first[key] = after < alone
-                return
-            if self._rival_first[key]:
-                first = rival
-                break
-        index, child = self.add(parent, first)
+                    self._gain_first[key] = gain
+            return
+        key = max(rivals, key=lambda key: self._gain_first.get(key, 0), default=None)
+        index, child = self.add(parent, rivals[key] if key and self._gain_first.get(key, 0) > 0 else match)
         self._seen.add(child.hash)
         assert index == self.best
 
-    def _rivals(self, state: RewriteState, match: Match, change: int) -> list[tuple[Match, int]]:
+    def _rivals(self, state: RewriteState, match: Match, change: int) -> dict[Key, Match]:
         """Return what waits, would be prevented by a match and gains less, but much: the most first, like ones once."""
-        found: dict[tuple[int, int], Match] = {}
+        before, instead = dict[Key, Match](), dict[Key, Match]()
         nodes, least = set(match.nodes), min(RIVAL * change, -REAL_PS)
         for other, known in reversed(self._waiting if self._looks else []):
-            if known > least or len(found) == RIVALS:
+            if known > least:
                 break
-            replaced = set(other.nodes)
-            if nodes & replaced and replaced - nodes and other in state.matches[other.rule]:
-                found.setdefault((other.rule, self.change(state, other)), other)
-        return [(other, gain) for (_, gain), other in found.items() if gain < 0]
+            found, most, of_it = (instead, FORMS, FORM) if nodes.issuperset(other.nodes) else (before, RIVALS, RIVAL)
+            if known > of_it * change or len(found) == most or nodes.isdisjoint(other.nodes):
+                continue
+            if other in state.matches[other.rule] and (gain := self.change(state, other)) < 0:
+                found.setdefault((match.rule, change, other.rule, gain), other)
+        return before | instead
 
     def _sort_weighed(self) -> None:
         lower = sorted(((m, change) for m, change in self._weighed if change < 0), key=lambda found: -found[1])
@@ -192,7 +200,7 @@ class Descent(Searcher):
         )
         down = {"waiting": waiting, "weighed": weighed, "doubtful": doubtful, "lowest": self._lowest}
         down |= {"vain": sorted(map(list, self._vain)), "seen": sorted(self._seen)}
-        return down | {"rivals": [[*key, first] for key, first in self._rival_first.items()]}
+        return down | {"rivals": [[*key, gain] for key, gain in self._gain_first.items()]}
 
     def resume(self, frontier: Any) -> None:
         """Take them up."""
@@ -201,6 +209,6 @@ class Descent(Searcher):
             for name in ("waiting", "weighed", "doubtful")
         )
         self._gains = any(change < 0 for _, change in self._weighed)
-        self._rival_first = {(a, b, c, d): first for a, b, c, d, first in frontier["rivals"]}
+        self._gain_first = {(a, b, c, d): gain for a, b, c, d, gain in frontier["rivals"]}
         self._vain, self._lowest = {(rule, change) for rule, change in frontier["vain"]}, frontier["lowest"]
         self._seen = set(frontier["seen"])
