@@ -59,7 +59,7 @@ class Descent(Searcher):
         self._doubtful: list[tuple[Match, int]] = []
         self._lowest = 0
         self._vain: set[tuple[int, int]] = set()
-        self._gain_first: dict[Key, int] = {}
+        self._rival_gains: dict[Key, int] = {}
         self._looks = not self.costs_are_fixed and self._objective.is_time
         self._seen = {start.hash}
 
@@ -103,16 +103,17 @@ class Descent(Searcher):
     def _take(self, state: RewriteState, match: Match, change: int) -> None:
         """Apply a match to the best state, or one that it would prevent if that gains more with what follows."""
         parent, rivals = self.best, self._rivals(state, match, change)
-        unknown = {key: rival for key, rival in rivals.items() if key not in self._gain_first}
+        unknown = {key: rival for key, rival in rivals.items() if key not in self._rival_gains}
         if unknown and not self.ended():
             alone = self._follow(parent, match)
             for key, rival in unknown.items():
                 gain = alone - self._follow(parent, rival, match)
                 if not self.ended():
-                    self._gain_first[key] = gain
+                    self._rival_gains[key] = gain
             return
-        key = max(rivals, key=lambda key: self._gain_first.get(key, 0), default=None)
-        index, child = self.add(parent, rivals[key] if key and self._gain_first.get(key, 0) > 0 else match)
+        better = [key for key in rivals if self._rival_gains.get(key, 0) > 0]
+        first = rivals[max(better, key=self._rival_gains.__getitem__)] if better else match
+        index, child = self.add(parent, first)
         self._seen.add(child.hash)
         assert index == self.best
 
@@ -123,10 +124,13 @@ class Descent(Searcher):
         for other, known in reversed(self._waiting if self._looks else []):
             if known > least:
                 break
-            found, most, of_it = (instead, FORMS, FORM) if nodes.issuperset(other.nodes) else (before, RIVALS, RIVAL)
-            if known > of_it * change or len(found) == most or nodes.isdisjoint(other.nodes):
+            if nodes.isdisjoint(other.nodes):
                 continue
-            if other in state.matches[other.rule] and (gain := self.change(state, other)) < 0:
+            is_form = nodes.issuperset(other.nodes)
+            found, most = (instead, FORMS) if is_form else (before, RIVALS)
+            if len(found) == most or (is_form and known > FORM * change) or other not in state.matches[other.rule]:
+                continue
+            if (gain := self.change(state, other)) < 0:
                 found.setdefault((match.rule, change, other.rule, gain), other)
         return before | instead
 
@@ -200,7 +204,7 @@ class Descent(Searcher):
         )
         down = {"waiting": waiting, "weighed": weighed, "doubtful": doubtful, "lowest": self._lowest}
         down |= {"vain": sorted(map(list, self._vain)), "seen": sorted(self._seen)}
-        return down | {"rivals": [[*key, gain] for key, gain in self._gain_first.items()]}
+        return down | {"rivals": [[*key, gain] for key, gain in self._rival_gains.items()]}
 
     def resume(self, frontier: Any) -> None:
         """Take them up."""
@@ -209,6 +213,6 @@ class Descent(Searcher):
             for name in ("waiting", "weighed", "doubtful")
         )
         self._gains = any(change < 0 for _, change in self._weighed)
-        self._gain_first = {(a, b, c, d): gain for a, b, c, d, gain in frontier["rivals"]}
+        self._rival_gains = {(a, b, c, d): gain for a, b, c, d, gain in frontier["rivals"]}
         self._vain, self._lowest = {(rule, change) for rule, change in frontier["vain"]}, frontier["lowest"]
         self._seen = set(frontier["seen"])
