@@ -34,6 +34,7 @@ from taso_agents.environment.real_env import make_env, state_of
 from taso_agents.stats import iqm_estimate
 from taso_agents.world_models import world_model
 from taso_agents.world_models.fit import FitSettings, fit
+from taso_gym.atomic import write_text
 from taso_gym.registration import env_id
 from taso_gym.search import Budget, run
 
@@ -167,13 +168,15 @@ def one_seed(network: str, seed: int, options: argparse.Namespace) -> dict[str, 
 
 
 def recalled(seed: int, options: argparse.Namespace) -> dict[str, Curve]:
-    """Return the curves of a seed, from its file if there is one."""
-    path = options.folder / f"{options.network}-{options.steps}-{seed}.json" if options.folder else None
+    """Return the curves of a seed, from its file if there is one of the same settings."""
+    settings = [options.network, options.steps, f"{options.cpu:g}s", *options.kinds, seed]
+    path = options.folder / f"{'-'.join(map(str, settings))}.json" if options.folder else None
     if path and path.exists():
         return json.loads(path.read_text())
     curves = one_seed(options.network, seed, options)
     if path:
-        path.write_text(json.dumps(curves))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_text(path, json.dumps(curves))
     return curves
 
 

@@ -1,8 +1,8 @@
 """The temperature sweep of the dissertation (Table 5.1, Figures 5.5 and 5.6), right and as the published code had it.
 
 ``python benchmarks/table_5_1.py --out table`` writes one line a run into ``table/runs.jsonl``, and leaves out what is
-there, so that it can be killed and begun again. World models are files beside it, one a seed, shared by all τ, and
-controllers with them, one a run, for ``taso-agents gap``.
+there, so that it can be killed and begun again; a folder holds runs of the same settings (``settings.json``). World
+models are files beside it, one a seed, shared by all τ, and controllers with them, one a run, for ``taso-agents gap``.
 
 Right: scores of dreams and of real episodes are the same sum of rewards, played by the trained controller with chance.
 As published (``--published``): see `benchmarks/support/published.py`.
@@ -148,6 +148,23 @@ def draw(options: argparse.Namespace, rows: list[dict[str, Any]]) -> None:
     write(figure, options.out / f"figures_{options.world_model}.png")
 
 
+VARIED = {"out", "published", "world_model", "seeds", "temperatures"}
+"""Options that runs in one folder may differ in: the files and lines there say which they belong to."""
+
+
+def claim(folder: Path, options: argparse.Namespace) -> str | None:
+    """Make a folder for runs of these settings; return what is wrong with it if it holds runs of others."""
+    settings = {name: value for name, value in vars(options).items() if name not in VARIED}
+    path = folder / "settings.json"
+    if not path.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        write_text(path, json.dumps(settings, indent=1) + "\n")
+        return None
+    there = json.loads(path.read_text())
+    other = ", ".join(f"{name} {there.get(name)}" for name, value in settings.items() if there.get(name) != value)
+    return f"{folder} holds runs with {other}; name another folder with --out" if other else None
+
+
 def main() -> None:
     """Run what isn't there yet and show all."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -164,7 +181,9 @@ def main() -> None:
     parser.add_argument("--episodes", type=int, default=4, help="real ones to judge a controller by")
     parser.add_argument("--out", type=Path, default=Path("out/table_5_1"))
     options = parser.parse_args()
-    options.out.mkdir(parents=True, exist_ok=True)
+    wrong = claim(options.out, options)
+    if wrong:
+        parser.error(wrong)
     torch.set_num_threads(1)
     temperatures = options.temperatures or (PUBLISHED_TEMPERATURES if options.published else TEMPERATURES)
     kind = "published" if options.published else options.world_model

@@ -83,7 +83,8 @@ def device(monkeypatch: pytest.MonkeyPatch) -> type[Device]:
     monkeypatch.setattr(cupy_module, "require", lambda _: package)
     monkeypatch.setattr(cupy_module, "_Precision", lambda _: nullcontext())
     monkeypatch.setattr(cupy_module, "time_ms", lambda *_: 1.0)
-    monkeypatch.setitem(sys.modules, "cudnn", SimpleNamespace(cudnnGraphNotSupportedError=UnsupportedError))
+    library = SimpleNamespace(cudnnGraphNotSupportedError=UnsupportedError, backend_version=lambda: 92600)
+    monkeypatch.setitem(sys.modules, "cudnn", library)
     return kind
 
 
@@ -138,6 +139,15 @@ def test_a_device_that_is_lost_is_no_kernels_fault(
     with pytest.raises(CostError, match="expected the CUDA device 0 to work, found no device"):
         refused(LostError("no device"), monkeypatch, tmp_path / "cache")
     assert refused(None, monkeypatch, tmp_path / "cache") == 10**9
+
+
+def test_times_are_of_a_cudnn(device: type[Device], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What another version took, or none, isn't what this one takes."""
+    one = CupyCost(cache=tmp_path / "cache").key
+    monkeypatch.setattr(sys.modules["cudnn"], "backend_version", lambda: 92601)
+    other = CupyCost(cache=tmp_path / "cache").key
+    monkeypatch.setitem(sys.modules, "cudnn", None)
+    assert len({one, other, CupyCost(cache=tmp_path / "cache").key}) == 3
 
 
 def test_a_resize_is_costed_by_its_bytes(device: type[Device], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

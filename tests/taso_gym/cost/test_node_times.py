@@ -13,7 +13,7 @@ from cost_graphs import mlp
 from taso_gym.cost import looks, node_times
 from taso_gym.cost.cache import Cache
 from taso_gym.cost.executed import Executed
-from taso_gym.cost.node_times import COLD, NodeTimes, Turn, operands_of
+from taso_gym.cost.node_times import COLD, LONG_PS, NodeTimes, Turn, operands_of
 from taso_gym.cost.onnxruntime import OnnxRuntimeCost
 from taso_gym.cost.sessions import Runtime
 from taso_gym.cost.turns import MOST, TURNS
@@ -125,6 +125,13 @@ def test_nodes_are_measured_in_the_cache_and_out_of_it(tmp_path: Path, monkeypat
     again = first.in_turns([Turn(part, node("a")) for part in sorted(first.unsettled([key]))], math.inf)
     assert [again.of(key, share) for share in (0.0, 0.5, 1.0)] == [12, 22, 32]
     assert first.measure(node("a"), cold=False) == "a"
+
+
+def test_what_takes_long_is_measured_in_the_cache_only(tmp_path: Path) -> None:
+    runtime = Scripted(a=[LONG_PS], b=[LONG_PS - 1], b_cold=[LONG_PS])
+    times = NodeTimes(runtime, tmp_path / "c")
+    assert [times.measure(node(name), cold=True) for name in "ab"] == ["a", f"{COLD}b"]
+    assert times.of("a", 1.0) == LONG_PS and runtime.asked == ["a", "b", "b_cold"]
 
 
 def test_weights_are_out_of_the_cache_and_of_other_values_a_share(tmp_path: Path) -> None:

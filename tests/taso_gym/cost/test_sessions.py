@@ -68,6 +68,23 @@ def test_wall_time_is_measured_until_two_windows_agree(
     assert runtime.time(b"", {}) == expected_us * 1e6 and len(taken) == used
 
 
+@pytest.mark.parametrize(("run_ms", "measured"), [(0.01, 51), (1, 8), (3, 7), (20, 4), (100, 2)])
+def test_what_takes_longer_is_run_less_often(run_ms: float, measured: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    runtime, now = Runtime("cpu", 1), [0]
+
+    def run() -> list[Any]:
+        now[0] += int(run_ms * 1e6)
+        return []
+
+    monkeypatch.setattr(runtime, "open", lambda *_, **__: None)
+    monkeypatch.setattr(runtime, "bind", lambda *_: run)
+    monkeypatch.setattr(sessions, "time", SimpleNamespace(thread_time_ns=lambda: now[0]))
+    monkeypatch.setattr(runtime, "_overhead_ps", lambda cold: 0)
+    assert runtime.time(b"", {}) == run_ms * 1e9
+    before = 2 if run_ms * 1e6 < sessions.SLOW_NS else 1
+    assert now[0] == (before + measured) * run_ms * 1e6
+
+
 def test_a_provider_that_does_not_work_is_an_error_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     import onnxruntime
 

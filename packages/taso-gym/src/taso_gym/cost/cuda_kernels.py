@@ -16,7 +16,7 @@ import numpy as np
 from taso_gym.cost.dims import sizes_of
 from taso_gym.cost.packages import require
 from taso_gym.cost.small_model import DIVISIONS, draw
-from taso_gym.errors import KernelError
+from taso_gym.errors import KernelError, MissingPackageError
 from taso_gym.ops import OPERATORS
 from taso_gym.ops.floating import cupy_module
 from taso_gym.signature import Signature
@@ -68,6 +68,14 @@ def _fits_cudnn(sig: Signature) -> bool:
     pads, spatial = sig.attr("pads"), len(sig.attr("strides"))
     data = sig.inputs[0]
     return isinstance(data, TensorType) and data.dtype in CUDNN_TYPES and pads[:spatial] == pads[spatial:]
+
+
+def cudnn_version() -> str:
+    """Return the version of cuDNN, "none" where its front end isn't installed."""
+    try:
+        return str(require("cudnn").backend_version())
+    except MissingPackageError:
+        return "none"
 
 
 @cache

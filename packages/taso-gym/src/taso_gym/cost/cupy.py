@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from taso_gym.cost.cache import Cache
-from taso_gym.cost.cuda_kernels import kernel
+from taso_gym.cost.cuda_kernels import cudnn_version, kernel
 from taso_gym.cost.dims import Dims
 from taso_gym.cost.packages import PROVIDERS, failure, require, require_provider
 from taso_gym.cost.region import lone
@@ -86,8 +86,8 @@ class CupyCost(StartedCost):
         cupy = require("cupy")
         runtime = cupy.cuda.runtime
         name = runtime.getDeviceProperties(self._device)["name"].decode()
-        mode = "tf32" if self.tf32 else "fp32"
-        return f"{name}|cupy {cupy.__version__}|CUDA {runtime.runtimeGetVersion()}|{mode}[{self._dims.key}]"
+        versions = f"cupy {cupy.__version__}|CUDA {runtime.runtimeGetVersion()}|cuDNN {cudnn_version()}"
+        return f"{name}|{versions}|{'tf32' if self.tf32 else 'fp32'}[{self._dims.key}]"
 
     def time(self, sig: Signature, context: Hashable, load: Work) -> tuple[int, int]:  # noqa: ARG002
         """Return the measured time of a signature, and one kernel; some, and opaque ones, are costed by their bytes."""

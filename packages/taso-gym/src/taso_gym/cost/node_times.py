@@ -30,6 +30,8 @@ METHOD = 10
 """How costs are measured; what an earlier version of the package put into a cache isn't taken for the same."""
 COLD = "out of cache "
 """Begins the key of a node that is measured with its memory out of the cache, as well as in it."""
+LONG_PS = 10**11
+"""A node that takes so long takes the same out of the cache: what the cache can hold is read in few milliseconds."""
 CAUTION = 0.9
 """Part of the nodes that cost no more in turns than cautious times say."""
 OPERAND = re.compile(r"(const )?[a-z]\w*\[([0-9, ]*)\]")
@@ -92,14 +94,20 @@ class NodeTimes:
 
     def measure(self, node: Executed, cold: bool) -> str:
         """Return the key of a node, whose time is known then; ``cold``: measured out of the cache, too."""
-        key = f"{COLD}{node.key}" if cold else node.key
-        for part in _parts_of([key]) - self._times.keys():
-            known = self._known(part)
+        if self._measured(node.key, node) >= LONG_PS or not cold:
+            return node.key
+        self._measured(f"{COLD}{node.key}", node)
+        return f"{COLD}{node.key}"
+
+    def _measured(self, key: str, node: Executed) -> int:
+        """Return the picoseconds of a node in the cache or out of it, as its key says, which are known then."""
+        if key not in self._times:
+            known = self._known(key)
             if known is None:
-                found = self.remember(_look(part), {"ps": quiet([self._measure(Turn(part, node))])})
-                known = self._expected(part, found)
-            self._times[part] = known
-        return key
+                found = self.remember(_look(key), {"ps": quiet([self._measure(Turn(key, node))])})
+                known = self._expected(key, found)
+            self._times[key] = known
+        return self._times[key]
 
     def unsettled(self, keys: Iterable[str]) -> dict[str, float]:
         """Return which of these, in the cache or out of it, are worth turns, and by what part they may be off."""

@@ -29,6 +29,8 @@ COLD_RUNS = 6
 """Runs where the cache is emptied before each, which takes longer than most of them."""
 SLOW_NS, SLOW_RUNS = 5_000_000, 4
 """A model that takes so long is run so often: its times scatter less, and its code is a small part of what it reads."""
+LONG_NS, LONG_RUNS = 40_000_000, 2
+"""One that takes so long is run so often: what disturbs it lasts as long as all its runs."""
 ENOUGH_NS = 8_000_000
 """More runs at once say little more: what disturbs them lasts longer (`benchmarks/scatter.py`)."""
 LARGEST_BYTES = 1 << 31
@@ -238,12 +240,13 @@ class Runtime:
         clock = time.thread_time_ns if cpu else time.perf_counter_ns
         start = clock()
         written = run()
-        slow = clock() - start > SLOW_NS
+        took = clock() - start
+        slow = took > SLOW_NS
         twin = self.bind(self.open(model, optimise=False, spin=False), feeds) if evict and not slow else None
         if not slow:
             written = run()
         fast, most = (COLD_RUNS, COLD_RUNS) if evict else (MIN_RUNS, MAX_RUNS)
-        least = SLOW_RUNS if slow else fast
+        least = LONG_RUNS if took > LONG_NS else SLOW_RUNS if slow else fast
         runs: list[int] = []
         while len(runs) < least or (len(runs) < most and sum(runs) < ENOUGH_NS):
             if evict:
