@@ -27,7 +27,7 @@ from taso_gym.graph import Graph
 from taso_gym.rules.notation import parse_rules
 from taso_gym.rules.ruleset import RuleSet
 from taso_gym.rules.state import RewriteState
-from taso_gym.search import Budget, SearchResult, bouts, evidence, finalists, run
+from taso_gym.search import Budget, SearchResult, bouts, contested, evidence, finalists, run
 from taso_gym.search.evidence import START, Evidence
 from taso_gym.search.finalist import Finalist
 from taso_gym.search.finalists import Contest
@@ -492,15 +492,15 @@ def test_the_first_search_ends_where_it_is_idle_for_as_long_as_the_budget_says(
         asked.append(budget)
         return SearchResult(start, (), 0, 0.0, exhausted=True, interrupted=True)
 
-    monkeypatch.setattr(sys.modules[optimize.__module__], "run", search)
+    monkeypatch.setattr(contested, "run", search)
     given = {"rules": first.start.rules, "cost": first.start.cost_model}
     for idle in (1.0, 60.0):
         optimize(layers(), budget=Budget(20.0, idle=idle), **given)  # pyright: ignore[reportArgumentType]
     assert [budget.idle for budget in asked] == [1.0, 2.0]
 
 
-@pytest.mark.parametrize("contested", [True, False])
-def test_measuring_the_start_is_part_of_the_budget(contested: bool, first: Finalist, monkeypatch: Any) -> None:
+@pytest.mark.parametrize("has_contest", [True, False])
+def test_measuring_the_start_is_part_of_the_budget(has_contest: bool, first: Finalist, monkeypatch: Any) -> None:
     """It takes 18 of 20 seconds: the first search gets half of what is left, or all where nothing comes after it."""
     now, graph_cost, asked = [0.0], OnnxRuntimeCost.graph, list[float]()
 
@@ -512,11 +512,11 @@ def test_measuring_the_start_is_part_of_the_budget(contested: bool, first: Final
         asked.append(budget.seconds)
         return SearchResult(start, (), 0, 0.0, exhausted=True, interrupted=True)
 
-    module = sys.modules[optimize.__module__]
     monkeypatch.setattr(OnnxRuntimeCost, "graph", cost)
-    monkeypatch.setattr(module, "run", search)
-    monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    for module in (sys.modules[optimize.__module__], contested):
+        monkeypatch.setattr(module, "run", search)
+        monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: now[0]))
     model = first.start.cost_model
     assert model
-    optimize(first.start.graph, rules=first.start.rules, cost=model, budget=20.0, finalists=contested)
-    assert asked == [1.0 if contested else 2.0]
+    optimize(first.start.graph, rules=first.start.rules, cost=model, budget=20.0, finalists=has_contest)
+    assert asked == [1.0 if has_contest else 2.0]

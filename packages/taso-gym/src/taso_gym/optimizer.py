@@ -7,7 +7,7 @@ import time
 import warnings
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,11 +16,12 @@ from onnx import ModelProto
 from taso_gym import cost as costs
 from taso_gym import onnx_io
 from taso_gym.arguments import check_kinds
+from taso_gym.batch import batch_size, in_a_loop
 from taso_gym.cost.objective import Objective, quantities
 from taso_gym.cost.onnxruntime import OnnxRuntimeCost
 from taso_gym.cost.recorded import RecordedCost
 from taso_gym.cost_model import Cost, CostModel
-from taso_gym.equivalence import Baseline, Report, validate
+from taso_gym.equivalence import Report, validate
 from taso_gym.equivalence.walk import SiteChecks, SiteError, WalkChecker
 from taso_gym.graph import Graph
 from taso_gym.rules.rule import Numerics
@@ -28,9 +29,9 @@ from taso_gym.rules.ruleset import RuleSet, load_checked
 from taso_gym.rules.state import Match, RewriteState
 from taso_gym.search import Budget, Progress, SearchResult, run
 from taso_gym.search.bouts import Bout
+from taso_gym.search.contested import ContestedSearch
 from taso_gym.search.equal import equal_part
 from taso_gym.search.finalist import Finalist
-from taso_gym.search.finalists import FIRST, IDLE, Contest
 from taso_gym.search.run import check_budget
 
 
@@ -54,6 +55,8 @@ class Result:
 
     Attributes:
         original, graph: before and after.
+        start: what was rewritten: the original, or where the result is a loop over the samples of a batch, the network
+            for one (`taso_gym.batch`).
         before, after: their costs by the model that was searched with.
         applied: the substitutions in order.
         search: how the search ended.
@@ -66,6 +69,7 @@ class Result:
 
     original: Graph
     graph: Graph
+    start: Graph
     before: Cost
     after: Cost
     applied: tuple[AppliedRule, ...]
@@ -81,13 +85,23 @@ class Result:
         """Part of the original cost that is saved, by the cost model; not a measured speed-up."""
         return 100 * (self.before.time_ps - self.after.time_ps) / max(self.before.time_ps, 1)
 
+    @property
+    def rewritten(self) -> Graph:
+        """What the substitutions made of `start`: the result, or what it does for one sample."""
+        return self.search.state.graph
+
+    @property
+    def is_loop(self) -> bool:
+        """Whether the result is a loop over the samples of a batch."""
+        return self.start is not self.original
+
     def rule_counts(self) -> Counter[str]:
         """How often each rule was applied."""
         return Counter(a.rule for a in self.applied)
 
     def validate(self) -> Report:
         """Compare result and original on random inputs in onnxruntime."""
-        return validate(self.original, self.graph, rewritten=(self.original, self.graph))
+        return validate(self.original, self.graph, rewritten=(self.start, self.rewritten))
 
     def save(self, path: str | Path) -> None:
         """Write the result as an ONNX file, whole or not at all."""
@@ -100,11 +114,16 @@ class Result:
             differs: whether a graph computes something else than the original.
         """
         end = self.search.state
-        start = RewriteState(self.original, end.rules, end.cost_model)
-        if not (rest := equal_part(Finalist("", start, self.search), differs)):
+        start = RewriteState(self.start, end.rules, end.cost_model)
+        if not (rest := equal_part(Finalist("", start, self.search), lambda graph: differs(self._whole(graph)))):
             return None
         found, culprits = rest
-        return _result(self.original, found.start, found.found, self.objective, self.bouts), culprits
+        return _result(
+            self.original, found.start, found.found, self.objective, self.bouts, before=self.before
+        ), culprits
+
+    def _whole(self, graph: Graph) -> Graph:
+        return in_a_loop(graph, self.original) if self.is_loop else graph
 
 
 def optimize(
@@ -165,50 +184,56 @@ def optimize(
     goal = objective if isinstance(objective, Objective) else Objective.parse(objective)
     kept = {"on_progress": on_progress, "checkpoint": checkpoint, "objective": goal}
     contested = finalists and goal.is_time and isinstance(judge, OnnxRuntimeCost) and _is_time_alone(spend)
-    bouts: list[Bout] = []
     costing = 0.0 if judge.deterministic else time.monotonic() - began  # what the start executes was measured
     left = max(spend.seconds - costing, 0.0)
     if not contested:
         found = run(start, search, spend._replace(seconds=left), seed, **kept, **options)
-    else:
-        first = spend._replace(seconds=FIRST * left, idle=min(IDLE * spend.seconds, spend.idle))
-        found = run(start, search, first, seed, **kept, **options)
-        differs = Baseline(graph).differs
-        contest = Contest(Finalist("first", start, found), search, seed, options, differs=differs, progress=on_contest)
-        if not found.interrupted:
-            best = contest.run(spend.seconds - max(found.seconds, time.monotonic() - began))
-            start, found, bouts = best.start, _in_all(found, contest), contest.bouts
-    return _result(graph, start, found, goal, tuple(bouts))
+        return _result(graph, start, found, goal)
+    ended = ContestedSearch(start, search, seed, options, say=on_contest, **kept).run(spend, left)
+    return _result(graph, ended.start, ended.found, goal, ended.bouts, whole=ended.graph, before=start.cost)
 
 
 def _is_time_alone(spend: Budget) -> bool:
     return spend.seconds < math.inf and spend.steps == math.inf
 
 
-def _in_all(first: SearchResult, contest: Contest) -> SearchResult:
-    """Return what a contest found, with what it took together with the first search."""
-    explored, seconds = first.explored + contest.explored, first.seconds + contest.seconds
-    ended = {"exhausted": contest.exhausted, "interrupted": contest.interrupted}
-    return replace(contest.best.found, explored=explored, seconds=seconds, **ended)
-
-
 def _result(
-    original: Graph, start: RewriteState, found: SearchResult, goal: Objective, bouts: tuple[Bout, ...]
+    original: Graph,
+    start: RewriteState,
+    found: SearchResult,
+    goal: Objective,
+    bouts: tuple[Bout, ...] = (),
+    *,
+    whole: Graph | None = None,
+    before: Cost | None = None,
 ) -> Result:
-    """Return what a search found with what is said of it, without the rules that give something else at a site."""
+    """Return what a search found with what is said of it, without the rules that give something else at a site.
+
+    Args:
+        original: what was to be optimised.
+        start: what was rewritten: it, or its network for one sample.
+        found: what was found.
+        goal: what was lowered.
+        bouts: measurements.
+        whole: what was found, as one for the batch of the original; None where that is to be made.
+        before: cost of the original, where that isn't the start's.
+    """
     checker, judge = WalkChecker(), start.cost_model
     try:
         applied = tuple(replayed(start, found.path, checker))
     except SiteError as error:
         warnings.warn(f"{error}; the rule is left out", stacklevel=3)
         rest = Finalist("", start, found).without([error.rule])
-        return _result(original, rest.start, rest.found, goal, bouts)
-    graph = found.state.graph
-    ends = [quantities(state.graph, state.cost, judge) for state in (start, found.state)]
+        return _result(original, rest.start, rest.found, goal, bouts, before=before)
+    graph, samples = found.state.graph, 1
+    if start.graph is not original:
+        whole, samples = whole or in_a_loop(graph, original), batch_size(original)
+    costed = (before or start.cost, Cost(*(samples * part for part in found.state.cost)))
+    ends = [quantities(g, c, judge) for g, c in zip((original, graph), costed, strict=True)]
     both = {name: (ends[0][name], ends[1][name]) for name in ends[0]}
     share = judge.share_recorded(graph) if isinstance(judge, RecordedCost) else None
-    costed = (start.cost, found.state.cost)
-    return Result(original, graph, *costed, applied, found, goal, both, checker.result(), bouts, share)
+    result = whole or graph
+    return Result(original, result, start.graph, *costed, applied, found, goal, both, checker.result(), bouts, share)
 
 
 def replayed(state: RewriteState, path: tuple[Match, ...], checker: WalkChecker) -> list[AppliedRule]:

@@ -171,6 +171,8 @@ def _report(result: Result, cost: str) -> None:
     say(headline(result, cost))
     for bout in result.bouts:
         say(f"measured against the fastest before: {bout}")
+    if result.is_loop:
+        say("sample by sample: the result is a loop (Scan) over the batch, and what follows is of one sample")
     if result.applied:
         console.print(summary(result))
         say(str(result.sites))
@@ -222,6 +224,6 @@ def newer_opset(graph: Graph, rules: RuleSet) -> str:
 
 def beyond_the_standard(result: Result) -> str:
     """Return the com.microsoft operators that the result has and the original hasn't, with how many more."""
-    found = Counter(n.sig.op.name for _, n in result.graph.operators() if n.sig.op.domain == MICROSOFT)
-    found.subtract(n.sig.op.name for _, n in result.original.operators() if n.sig.op.domain == MICROSOFT)
+    found = Counter(n.sig.op.name for _, n in result.rewritten.operators() if n.sig.op.domain == MICROSOFT)
+    found.subtract(n.sig.op.name for _, n in result.start.operators() if n.sig.op.domain == MICROSOFT)
     return ", ".join(f"{count} com.microsoft.{name}" for name, count in sorted(found.items()) if count > 0)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from itertools import chain
 
 from onnx import GraphProto, ModelProto, ValueInfoProto, helper
 
 from taso_gym.graph import Graph
-from taso_gym.onnx_io.scope import domain_of
+from taso_gym.onnx_io.scope import domain_of, inner_nodes
 from taso_gym.onnx_io.types import proto_of
 from taso_gym.tensor import TensorType, ValueType
 
@@ -98,9 +99,9 @@ def finish_model(
 
 
 def _add_domains(model: ModelProto) -> None:
-    """Import the domains of operators that rewrites brought in."""
+    """Import the domains of operators that rewrites brought in, those in subgraphs, too."""
     known = {domain_of(o.domain) for o in model.opset_import} or {""}  # none: a file older than imports
-    for node in model.graph.node:
+    for node in chain(model.graph.node, *map(inner_nodes, model.graph.node)):
         if domain_of(node.domain) not in known:
             known.add(domain_of(node.domain))
             model.opset_import.add(domain=node.domain, version=1)

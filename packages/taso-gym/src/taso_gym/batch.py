@@ -1,0 +1,201 @@
+"""A batch, one sample after the other: a network for one sample, and a loop (Scan) over it.
+
+What a kernel writes for a whole batch doesn't stay in the cache until the next one reads it; of one sample it does. So
+a batch may be faster in a loop over a network for one sample, whose kernels are chosen for one sample, too. Where it
+reads weights more than values it isn't: they are read for each sample. Which it is, is measured.
+
+It computes the same if what the network computes for a sample depends on that sample alone. That is known where each
+operator that depends on an input
+
+* is one of the table that has a meaning there, not only types;
+* has results whose leading axis goes with the batch, and no other: found by working out all shapes once more for a
+  batch whose size divides no other size, so that nothing fits to it by chance;
+* doesn't do anything along the leading axis, such as a Softmax over it, or moving it by padding.
+
+Reshaping may make the batch a factor of the leading axis, as windows do that attention is within: in row-major order
+the rows of a sample stay together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+from onnx import GraphProto, NodeProto, helper
+
+from taso_gym.builder import GraphBuilder
+from taso_gym.errors import ModelError, TypeInferenceError
+from taso_gym.graph import Graph, Node, value_of
+from taso_gym.onnx_io import to_model
+from taso_gym.ops import Operator
+from taso_gym.signature import OpaqueOperator, Signature, opaque_signature, signature
+from taso_gym.tensor import TensorType, ValueType
+
+FIRST_OPSET = 9
+"""In which Scan is over any axis and without a batch of its own."""
+STATED = ("shape", "sizes")
+"""Attributes that say the sizes of a result."""
+
+
+def batch_size(graph: Graph) -> int:
+    """Return the leading size of all inputs; 1 where they have none in common, or some size isn't known."""
+    types = [graph.type_of(value) for value in graph.info.inputs]
+    sizes = {t.shape[0] if isinstance(t, TensorType) and t.is_static and t.shape else 1 for t in types}
+    found = sizes.pop() if len(sizes) == 1 else 1
+    return found if isinstance(found, int) and found > 1 and not graph.info.defaults else 1
+
+
+def for_one_sample(graph: Graph) -> Graph | None:
+    """Return the network of a graph for a batch of one; None where its batch is one, or samples aren't known apart."""
+    size = batch_size(graph)
+    if size == 1 or graph.info.opsets.get("", 0) < FIRST_OPSET:
+        return None
+    try:
+        _Resized(graph, size, _prime_beyond(graph)).build()
+        return _Resized(graph, size, 1).build()
+    except TypeInferenceError:
+        return None
+
+
+def in_a_loop(sample: Graph, graph: Graph) -> Graph:
+    """Return a graph that does what another does by running a network for one sample in a loop.
+
+    Args:
+        sample: of `for_one_sample`, or what a search made of it.
+        graph: the other; has the names of inputs and outputs, the batch, and all that a file says besides.
+
+    Raises:
+        ModelError: the network is larger than a node may be (2 GB with its weights).
+    """
+    size, model = batch_size(graph), to_model(sample)
+    opsets = {entry.domain: entry.version for entry in model.opset_import}
+    op = OpaqueOperator("", "Scan", _scan(model.graph), pure=True, context=str(sorted(opsets.items())))
+    builder = GraphBuilder(opsets)
+    inputs = [builder.input(graph.leaves[value].name, graph.type_of(value)) for value in graph.info.inputs]
+    rows = [builder.add("Reshape", v, shape=(size, 1, *builder.shape_of(v)[1:])) for v in inputs]
+    types = [TensorType(t.dtype, (size, *(t.shape or ()))) for t in _tensors(sample, sample.outputs)]
+    scan = opaque_signature(op, tuple(builder.type_of(v) for v in rows), tuple(types))
+    values = builder.add_signature(scan, rows)
+    for name, value, t in zip(graph.info.output_names, values, _tensors(graph, graph.outputs), strict=True):
+        builder.output(name, builder.add("Reshape", value, shape=t.shape))
+    built = builder.build()
+    info = replace(graph.info, inputs=built.info.inputs, opsets=opsets)
+    return Graph(built.nodes, built.uses, built.leaves, built.next_id, built.hash, info)
+
+
+def _tensors(graph: Graph, values: tuple[int, ...]) -> Iterator[TensorType]:
+    for value in values:
+        t = graph.type_of(value)
+        assert isinstance(t, TensorType)
+        yield t
+
+
+def _scan(body: GraphProto) -> bytes:
+    """Return a Scan over a network, as an opaque operator has it: without names, inputs and outputs."""
+    inputs, outputs = len(body.input), len(body.output)
+    named = [*body.input, *body.output, *body.value_info, *body.initializer]
+    for each in named:
+        each.name = f"sample/{each.name}"  # names outside aren't hidden
+    for sparse in body.sparse_initializer:
+        sparse.values.name = f"sample/{sparse.values.name}"
+    for node in body.node:
+        for names in (node.input, node.output):
+            names[:] = [name and f"sample/{name}" for name in names]
+    body.name = "sample"
+    node = NodeProto(op_type="Scan", input=[""] * inputs, output=["present"] * outputs)
+    node.attribute.extend([helper.make_attribute("body", body), helper.make_attribute("num_scan_inputs", inputs)])
+    try:
+        return node.SerializeToString(deterministic=True)
+    except Exception as error:  # protocol buffers have several for what is too large
+        raise ModelError(f"expected a network of at most 2 GB for a loop, found a larger one: {error}") from error
+
+
+def _prime_beyond(graph: Graph) -> int:
+    """Return a prime that is larger than any size in a graph."""
+    types = [leaf.type for leaf in graph.leaves.values()] + [t for _, n in graph.operators() for t in n.sig.outputs]
+    sizes = [d for t in types if isinstance(t, TensorType) for d in t.shape or () if isinstance(d, int)]
+    number = max(sizes, default=1) + 1
+    while any(number % divisor == 0 for divisor in range(2, int(number**0.5) + 1)):
+        number += 1
+    return number
+
+
+class _Resized:
+    """A graph for another batch, in the making."""
+
+    def __init__(self, graph: Graph, old: int, new: int) -> None:
+        self._graph, self._old, self._new = graph, old, new
+        self._builder = GraphBuilder(graph.info.opsets)
+        self._values: dict[int, int] = {}
+        self._of_batch = set(graph.info.inputs)
+        for value in graph.info.inputs:
+            self._values[value] = self._builder.input(graph.leaves[value].name, self._resized(graph.type_of(value)))
+        for value, leaf in graph.leaves.items():
+            if leaf.weight and value in graph.uses:
+                assert isinstance(leaf.type, TensorType)
+                self._values[value] = self._builder.weight(leaf.name, leaf.type, leaf.weight)
+
+    def build(self) -> Graph:
+        """Return it.
+
+        Raises:
+            TypeInferenceError: it isn't known to be the same network.
+        """
+        graph = self._graph
+        for node_id in graph.topological_order():
+            node = graph.nodes[node_id]
+            outputs = [value_of(node_id, i) for i in range(len(node.sig.outputs))]
+            inputs = [None if v is None else self._values[v] for v in node.inputs]
+            sig = node.sig
+            if not self._of_batch.isdisjoint(node.inputs):
+                sig = self._signature(node, inputs)
+                self._of_batch.update(outputs)
+            self._values |= zip(outputs, self._builder.add_signature(sig, inputs, node.names), strict=True)
+        for name, value in zip(graph.info.output_names, graph.outputs, strict=True):
+            _expect(value in self._of_batch, "an output that depends on an input")
+            self._builder.output(name, self._values[value])
+        return self._builder.build()
+
+    def _signature(self, node: Node, inputs: list[int | None]) -> Signature:
+        op = node.sig.op
+        _expect(isinstance(op, Operator) and op.body is not None, "an operator whose meaning the table has")
+        assert isinstance(op, Operator)
+        attrs: dict[str, Any] = dict(node.sig.attrs)
+        if node.inputs[0] in self._of_batch:
+            rank = len(_shape(node.sig.inputs[0]))
+            _expect(not _acts_along_batch(op.key, attrs, rank), "other axes than the leading one")
+        for name in STATED:
+            if attrs.get(name):
+                attrs[name] = self._scaled(attrs[name])
+        found = signature(op, attrs, [None if v is None else self._builder.type_of(v) for v in inputs])
+        _expect(found.outputs == tuple(map(self._resized, node.sig.outputs)), "results for that batch")
+        return found
+
+    def _resized(self, type_: ValueType) -> TensorType:
+        _expect(isinstance(type_, TensorType) and type_.is_static, "sizes that are known")
+        assert isinstance(type_, TensorType)
+        return type_._replace(shape=self._scaled(_shape(type_)))
+
+    def _scaled(self, shape: tuple[Any, ...]) -> tuple[Any, ...]:
+        _expect(bool(shape) and shape[0] % self._old == 0, f"a leading size that {self._old} divides")
+        return (shape[0] // self._old * self._new, *shape[1:])
+
+
+def _acts_along_batch(key: str, attrs: dict[str, Any], rank: int) -> bool:
+    """Return whether an operator does more along the leading axis of its first operand than to carry it over."""
+    axes = [attrs.get("axis"), *(attrs.get("axes") or ())]
+    if any(axis is not None and axis % max(rank, 1) == 0 for axis in axes):
+        return True
+    if key == "Pad":
+        return bool(attrs["pads"][0] or attrs["pads"][rank])
+    return key == "Tile" and attrs["repeats"][0] != 1
+
+
+def _shape(type_: ValueType | None) -> tuple[Any, ...]:
+    return (type_.shape or ()) if isinstance(type_, TensorType) else ()
+
+
+def _expect(holds: bool, what: str) -> None:
+    if not holds:
+        raise TypeInferenceError(f"expected {what}, found something else")

@@ -1,0 +1,179 @@
+"""A search that ends with a contest of finalists: of the model as it is, and for a batch of a network for one sample.
+
+Both are searched for; that whose result costs less by the costs, so often as there are samples, has the contest. At the
+end it is run against what the other search found, unless that is hopeless: costs don't know what a kernel leaves in the
+cache for the next.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from taso_gym.batch import batch_size, for_one_sample, in_a_loop
+from taso_gym.cost.measure import measure
+from taso_gym.cost.measurement import Measurement
+from taso_gym.cost.onnxruntime import OnnxRuntimeCost
+from taso_gym.equivalence import Baseline
+from taso_gym.errors import TasoError
+from taso_gym.graph import Graph
+from taso_gym.rules.state import RewriteState
+from taso_gym.search.bouts import HOPELESS, Bout
+from taso_gym.search.finalist import Finalist
+from taso_gym.search.finalists import FIRST, IDLE, Contest
+from taso_gym.search.race import race, race_seconds
+from taso_gym.search.run import Budget, SearchResult, run
+
+SAMPLE, LAST = 0.2, 0.2
+"""Parts of the time for the first search of a network for one sample, and at most for the last race."""
+WHOLE, LOOP = "the batch at once", "sample by sample"
+
+
+class Ended(NamedTuple):
+    """How it ended.
+
+    Attributes:
+        start: where what was found begins: the model, or the network for one sample.
+        found: it; what it took is that of all searches.
+        graph: it as one for the model's batch.
+        bouts: every measurement.
+    """
+
+    start: RewriteState
+    found: SearchResult
+    graph: Graph
+    bouts: tuple[Bout, ...]
+
+
+class ContestedSearch:
+    """A first search, or two, and a contest."""
+
+    def __init__(
+        self,
+        start: RewriteState,
+        search: str,
+        seed: int,
+        options: Mapping[str, Any],
+        *,
+        say: Callable[[str], None] | None = None,
+        **kept: Any,
+    ) -> None:
+        """Begin with a model.
+
+        Args:
+            start: it; its costs are measured, and say with how many threads graphs are.
+            search: how to search, a row of `SEARCHES`.
+            seed: of all searches.
+            options: of all searches.
+            say: called with what is done next.
+            **kept: what only the first search of the model takes: ``on_progress``, ``checkpoint``, ``objective``.
+        """
+        assert isinstance(start.cost_model, OnnxRuntimeCost)
+        self._start, self._model, self._samples = start, start.cost_model, batch_size(start.graph)
+        self._search, self._seed, self._options, self._kept = search, seed, dict(options), kept
+        self._progress = say
+        self._explored, self._interrupted, self._bouts = 0, False, list[Bout]()
+
+    def run(self, spend: Budget, seconds: float) -> Ended:
+        """Search for so many seconds of a budget."""
+        began = time.monotonic()
+        ends = began + seconds
+        lone = self._for_one_sample(spend._replace(seconds=SAMPLE * seconds))
+        left = 0.0 if self._interrupted else max(ends - time.monotonic(), 0.0)
+        first = spend._replace(seconds=FIRST * left, idle=min(IDLE * spend.seconds, spend.idle))
+        whole = self._first(self._start, first, **self._kept)
+        best, *others = sorted(filter(None, [whole, lone]), key=self._time_ps)
+        exhausted = best.found.exhausted
+        if not self._interrupted:
+            best, exhausted = self._contest(best, others, ends)
+        best, graph = self._last(best, [whole if self._is_loop(best) else lone], ends)
+        found = replace(
+            best.found,
+            explored=self._explored,
+            seconds=time.monotonic() - began,
+            exhausted=exhausted,
+            interrupted=self._interrupted,
+        )
+        return Ended(best.start, found, graph, tuple(self._bouts))
+
+    def _for_one_sample(self, spend: Budget) -> Finalist | None:
+        """Return what a search finds for one sample, if the model is for a batch and the samples are known apart."""
+        sample = for_one_sample(self._start.graph)
+        if sample is None:
+            return None
+        self._say(f"searching for one of {self._samples} samples")
+        began = time.monotonic()
+        try:
+            start = RewriteState(sample, self._start.rules, self._model.started(sample))
+            left = max(spend.seconds - (time.monotonic() - began), 0.0)
+            return self._first(start, spend._replace(seconds=left))
+        except TasoError as error:  # a kernel that doesn't run for one sample, perhaps
+            self._say(str(error))
+            return None
+
+    def _first(self, start: RewriteState, spend: Budget, **kept: Any) -> Finalist:
+        found = run(start, self._search, spend, self._seed, **kept, **self._options)
+        self._explored += found.explored
+        self._interrupted |= found.interrupted
+        return Finalist("first", start, found)
+
+    def _contest(self, first: Finalist, others: list[Finalist], ends: float) -> tuple[Finalist, bool]:
+        """Return the best of a contest, and whether that ended before its time, since nothing was left to try."""
+        left = ends - time.monotonic()
+        last = min(race_seconds(self._time_ps(first) / 1e9, 1), LAST * left) if others else 0.0
+        differs = Baseline(first.start.graph).differs
+        contest = Contest(first, self._search, self._seed, self._options, differs=differs, progress=self._progress)
+        best = contest.run(left - last)
+        self._explored += contest.explored
+        self._interrupted |= contest.interrupted
+        self._bouts += contest.bouts
+        return best, contest.exhausted
+
+    def _last(self, best: Finalist, others: list[Finalist | None], ends: float) -> tuple[Finalist, Graph]:
+        """Return the best after it ran against what the other search found, unless that is hopeless, and its graph."""
+        plain = next((f for f in (best, *others) if f and not self._is_loop(f)), None)
+        assert plain
+        most_ps = HOPELESS * self._time_ps(best)
+        close = [other for other in others if other and self._time_ps(other) <= most_ps and not self._interrupted]
+        try:
+            graph = self._whole(best)
+            beaten = bool(close) and self._is_beaten(best, graph, close[0], ends)
+            return (close[0], self._whole(close[0])) if beaten else (best, graph)
+        except (TasoError, MemoryError, OSError) as error:
+            warnings.warn(f"{LOOP} wasn't compared with {WHOLE}: {error}", stacklevel=2)
+            return plain, plain.graph
+
+    def _is_beaten(self, best: Finalist, graph: Graph, other: Finalist, ends: float) -> bool:
+        names = [LOOP if self._is_loop(finalist) else WHOLE for finalist in (best, other)]
+        runtime = self._model.runtime
+        threads, provider = runtime.threads, runtime.provider
+
+        def measured(graphs: dict[str, Graph], rounds: int, seed: int) -> Measurement:
+            self._say(f"measuring {' against '.join(names)}")
+            return measure(graphs, threads=threads, provider=provider, sessions=1, rounds=rounds, seed=seed)
+
+        others = {names[1]: self._whole(other)}
+        try:
+            held = race((names[0], graph), others, measured, {}, self._time_ps(best) / 1e9, ends)
+        except KeyboardInterrupt:
+            self._interrupted = True
+            return False
+        self._bouts += [Bout(name, speedup) for name, speedup in held.speedups.items()]
+        return held.winner is not None
+
+    def _whole(self, finalist: Finalist) -> Graph:
+        """Return a finalist's graph as one for the model's batch."""
+        return in_a_loop(finalist.graph, self._start.graph) if self._is_loop(finalist) else finalist.graph
+
+    def _is_loop(self, finalist: Finalist) -> bool:
+        return finalist.start.graph is not self._start.graph
+
+    def _time_ps(self, finalist: Finalist) -> int:
+        return finalist.found.state.cost.time_ps * (self._samples if self._is_loop(finalist) else 1)
+
+    def _say(self, what: str) -> None:
+        if self._progress:
+            self._progress(what)

@@ -1,0 +1,134 @@
+"""A search for a batch at once and for one sample, whose results run against each other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from cost_graphs import weight
+
+from taso_gym import optimize
+from taso_gym.builder import GraphBuilder
+from taso_gym.cost.measurement import THREAD_CPU, Measurement
+from taso_gym.cost.onnxruntime import OnnxRuntimeCost
+from taso_gym.errors import CostError, ModelError
+from taso_gym.graph import Graph
+from taso_gym.optimizer import Result
+from taso_gym.rules.notation import parse_rules
+from taso_gym.rules.ruleset import RuleSet
+from taso_gym.rules.state import RewriteState
+from taso_gym.search import SearchResult, contested, finalists
+from taso_gym.tensor import TensorType
+
+pytest.importorskip("onnxruntime")
+
+BATCH, WIDTH = 4, 64
+RULES = """
+relu-twice: Relu(Relu(x)) => Relu(x)
+neg-twice: Neg(Neg(x)) => x
+"""
+
+
+def network() -> Graph:
+    """A product, and two pairs of operators too many."""
+    b = GraphBuilder({"": 20})
+    value = b.add("MatMul", b.input("x", TensorType("float", (BATCH, WIDTH))), weight(b, "w", WIDTH, WIDTH))
+    for op in ("Relu", "Relu", "Neg", "Neg"):
+        value = b.add(op, value)
+    b.output("y", value)
+    return b.build()
+
+
+def is_loop(graph: Graph) -> bool:
+    """Whether something runs in a loop."""
+    return any(node.sig.op.name == "Scan" for _, node in graph.operators())
+
+
+def nothing(_: finalists.Contest) -> tuple[()]:
+    """Take no part in a contest."""
+    return ()
+
+
+Optimised = Callable[..., Result]
+
+
+@pytest.fixture
+def optimised(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Optimised:
+    """Optimise the network where loops take half the time, or twice."""
+
+    def pretend(*, loops_are_fast: bool = True) -> Result:
+        def measure(graphs: dict[str, Graph], *, rounds: int, **_: Any) -> Measurement:
+            times = {n: np.full((1, rounds), 1.0 if is_loop(g) == loops_are_fast else 2.0) for n, g in graphs.items()}
+            return Measurement(times, 1, "cpu", THREAD_CPU)
+
+        monkeypatch.setattr(contested, "HOPELESS", 1e9)
+        monkeypatch.setattr(contested, "measure", measure)
+        monkeypatch.setattr(finalists.Contest, "_take_apart", nothing)
+        monkeypatch.setattr(finalists.Contest, "_doubtful", nothing)
+        cost = OnnxRuntimeCost(cache=tmp_path / "c", start=network())
+        return optimize(network(), rules=RuleSet(parse_rules(RULES)), cost=cost, budget=4.0)
+
+    return pretend
+
+
+@pytest.mark.parametrize("fast", [True, False])
+def test_the_faster_of_batch_and_loop_is_the_result(fast: bool, optimised: Optimised) -> None:
+    result = optimised(loops_are_fast=fast)
+    assert result.is_loop == is_loop(result.graph) == fast
+    assert any(bout.name in (contested.LOOP, contested.WHOLE) for bout in result.bouts)
+    assert {a.rule for a in result.applied} == {"relu-twice", "neg-twice"}
+    assert result.start.type_of(result.start.outputs[0]) == TensorType("float", (1 if fast else BATCH, WIDTH))
+    assert result.validate().ok
+    assert result.before.flops - result.after.flops == 3 * BATCH * WIDTH  # of the whole batch
+
+
+def test_what_is_left_of_a_loop_without_a_rule_is_a_loop(optimised: Optimised) -> None:
+    asked: list[Graph] = []
+
+    def differs(graph: Graph) -> bool:
+        asked.append(graph)
+        return len(asked) == 1  # what was found, and nothing that is left of it
+
+    rest = optimised().equal_part(differs)
+    assert rest
+    left, culprits = rest
+    assert culprits and left.is_loop and left.validate().ok
+    assert all(map(is_loop, asked))
+
+
+@pytest.mark.parametrize(
+    ("where", "what", "error"),
+    [
+        (contested, "RewriteState", CostError("a kernel failed")),
+        (contested, "in_a_loop", ModelError("too large")),
+        (contested, "race", CostError("it doesn't run")),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:sample by sample wasn't compared")
+def test_where_a_loop_fails_the_batch_is_the_result(
+    where: Any, what: str, error: Exception, optimised: Optimised, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def failing(*_: Any, **__: Any) -> None:
+        raise error
+
+    monkeypatch.setattr(where, what, failing)
+    result = optimised()
+    assert not result.is_loop and {a.rule for a in result.applied} == {"relu-twice", "neg-twice"}
+
+
+@pytest.mark.parametrize("when", [1, 2])
+def test_an_interrupted_search_ends_all(when: int, optimised: Optimised, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first is that for one sample; what was found by then is the result, and nothing is measured."""
+    asked: list[RewriteState] = []
+
+    def interrupted(start: RewriteState, *_: Any, **__: Any) -> SearchResult:
+        asked.append(start)
+        return SearchResult(start, (), 1, 0.0, exhausted=False, interrupted=len(asked) == when)
+
+    monkeypatch.setattr(contested, "run", interrupted)
+    result = optimised()
+    assert result.search.interrupted and not result.bouts and len(asked) == 2
+    assert result.search.explored == 2

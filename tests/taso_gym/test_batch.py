@@ -1,0 +1,163 @@
+"""A network for one sample, and a loop over it: what is known to treat samples apart does."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from cost_graphs import weight
+from operator_samples import SAMPLES, Sample
+
+from taso_gym import models, onnx_io
+from taso_gym.batch import batch_size, for_one_sample, in_a_loop
+from taso_gym.builder import GraphBuilder
+from taso_gym.equivalence import validate
+from taso_gym.errors import TypeInferenceError
+from taso_gym.graph import Graph, check
+from taso_gym.ops import Operator, evaluate
+from taso_gym.signature import Signature, signature
+from taso_gym.tensor import TensorType
+from taso_gym.weights import ArrayWeight
+
+BATCH = 4
+SHAPED = [s for s in SAMPLES if s.op.body and any(isinstance(t, TensorType) and t.shape for t in s.types)]
+
+
+def batched(sample: Sample, which: tuple[int, ...]) -> tuple[Graph, list[Any]] | None:
+    """Return a graph of an operator whose operands ``which`` are inputs of a batch, and all operands; None if not."""
+    arrays = sample.arrays()
+    for i in which:
+        array = arrays[i]
+        if array is None or not array.shape:
+            return None
+        rng = np.random.default_rng(i)
+        rows = rng.permuted(np.resize(array, (BATCH * array.shape[0], *array.shape[1:])).reshape(-1))
+        arrays[i] = rows.reshape(BATCH * array.shape[0], *array.shape[1:])[:BATCH]
+    b = GraphBuilder({"": 20, "com.microsoft": 1})
+    values = [
+        None
+        if array is None or t is None
+        else b.input(f"x{i}", t._replace(shape=array.shape))
+        if i in which
+        else b.weight(f"w{i}", t, ArrayWeight(array, t.dtype))
+        for i, (array, t) in enumerate(zip(arrays, sample.types, strict=True))
+    ]
+    try:
+        made = b.add_signature(_signature(sample, b, values), values)
+    except TypeInferenceError:  # its attributes don't fit to a batch
+        return None
+    for i, value in enumerate(made):
+        b.output(f"y{i}", value)
+    return b.build(), arrays
+
+
+def _signature(sample: Sample, b: GraphBuilder, values: list[int | None]) -> Signature:
+    return signature(sample.op, sample.attrs, [None if v is None else b.type_of(v) for v in values])
+
+
+def results(graph: Graph, arrays: list[Any]) -> tuple[Any, ...]:
+    """Return what the only operator of a graph gives."""
+    ((_, node),) = graph.operators()
+    assert isinstance(node.sig.op, Operator)
+    return evaluate(node.sig.op, dict(node.sig.attrs), arrays)
+
+
+CASES = [
+    (sample, which)
+    for sample in SHAPED
+    for which in {(0,), (len(sample.operands) - 1,), tuple(range(len(sample.operands)))}
+    if batched(sample, which)
+]
+
+
+@pytest.mark.parametrize(("sample", "which"), CASES, ids=[f"{s}-{w}" for s, w in CASES])
+def test_an_operator_that_is_known_to_treat_samples_apart_does(sample: Sample, which: tuple[int, ...]) -> None:
+    """Of every operator of the table: the rows of one sample are what it makes of that sample alone."""
+    made = batched(sample, which)
+    assert made
+    graph, arrays = made
+    alone = for_one_sample(graph)
+    if alone is None:
+        return
+    whole = results(graph, arrays)
+    for i in range(BATCH):
+        rows = [a[i : i + 1] if at in which and a is not None else a for at, a in enumerate(arrays)]
+        for found, expected in zip(results(alone, rows), whole, strict=True):
+            each = len(expected) // BATCH
+            np.testing.assert_allclose(found, expected[i * each : (i + 1) * each], rtol=1e-5, atol=1e-6)
+
+
+def test_most_operators_are_known_to_treat_samples_apart() -> None:
+    made = [(sample.key, made[0]) for sample, which in CASES if (made := batched(sample, which))]
+    known = {key for key, graph in made if for_one_sample(graph)}
+    assert len(known) > 0.7 * len({key for key, _ in made}), sorted({key for key, _ in made} - known)
+
+
+def network(*, batch: int = BATCH, axis: int = 1) -> Graph:
+    """Two windows of each sample, mixed by a product, and a Softmax."""
+    b = GraphBuilder({"": 20})
+    x = b.input("x", TensorType("float", (batch, 2, 6)))
+    windows = b.add("Reshape", x, shape=(batch * 2, 6))
+    mixed = b.add("Relu", b.add("MatMul", windows, weight(b, "w", 6, 6)), name="sample/x")
+    b.output("y", b.add("Softmax", b.add("Reshape", mixed, shape=(batch, 12)), axis=axis))
+    return b.build()
+
+
+def test_a_loop_over_samples_computes_the_same() -> None:
+    pytest.importorskip("onnxruntime")
+    graph = network()
+    alone = for_one_sample(graph)
+    assert alone and batch_size(graph) == BATCH
+    check(alone)
+    assert [alone.type_of(v) for v in alone.outputs] == [TensorType("float", (1, 12))]
+    loop = in_a_loop(alone, graph)
+    check(loop)
+    assert [n.sig.op.name for _, n in loop.operators()] == ["Reshape", "Scan", "Reshape"]
+    assert loop.info.output_names == graph.info.output_names
+    again = onnx_io.from_model(onnx_io.to_model(loop))
+    assert validate(graph, again).ok
+
+
+@pytest.mark.parametrize("name", ["ResNet18", "BERT", "SqueezeNet1.1"])
+def test_built_in_networks_are_for_one_sample(name: str) -> None:
+    assert for_one_sample(models.build(name)) is None
+
+
+@pytest.mark.parametrize("graph", [network(batch=1), network(axis=0)], ids=["a batch of one", "Softmax over samples"])
+def test_what_mixes_samples_or_has_one_is_left_alone(graph: Graph) -> None:
+    assert for_one_sample(graph) is None
+
+
+def test_a_network_that_mixes_samples_by_its_shapes_is_left_alone() -> None:
+    """A matrix of samples by samples; a size that only happens to be that of the batch isn't it."""
+    for other in ((1, 0), (0, 1)):
+        b = GraphBuilder({"": 20})
+        x = b.input("x", TensorType("float", (BATCH, BATCH)))
+        b.output("y", b.add("MatMul", x, b.add("Transpose", x, perm=other)))
+        assert for_one_sample(b.build()) is None
+    b = GraphBuilder({"": 20})
+    b.output("y", b.add("MatMul", b.input("x", TensorType("float", (BATCH, BATCH))), weight(b, "w", BATCH, BATCH)))
+    assert for_one_sample(b.build())
+
+
+def test_inputs_of_several_batches_are_left_alone() -> None:
+    b = GraphBuilder({"": 20})
+    x, y = (b.input(name, TensorType("float", (rows, 3))) for name, rows in (("x", BATCH), ("y", 2)))
+    b.output("z", b.add("Relu", x))
+    b.output("w", b.add("Relu", y))
+    assert batch_size(b.build()) == 1
+
+
+def test_names_and_all_that_a_file_says_are_kept() -> None:
+    graph = network()
+    model = onnx_io.to_model(graph)
+    model.doc_string = "a network"
+    graph = onnx_io.from_model(model)
+    alone = for_one_sample(graph)
+    assert alone
+    loop = onnx_io.to_model(in_a_loop(alone, graph))
+    assert loop.doc_string == "a network"
+    assert [i.name for i in loop.graph.input] == ["x"] and [o.name for o in loop.graph.output] == ["y"]
+    body = next(n for n in loop.graph.node if n.op_type == "Scan").attribute[0].g
+    assert all(name.startswith("sample/") for n in body.node for name in n.output)
