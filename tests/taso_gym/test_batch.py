@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from cost_graphs import weight
+from onnx import TensorProto, helper
 from operator_samples import SAMPLES, Sample
 
 from taso_gym import models, onnx_io
@@ -139,6 +140,13 @@ def test_a_network_that_mixes_samples_by_its_shapes_is_left_alone() -> None:
     b = GraphBuilder({"": 20})
     b.output("y", b.add("MatMul", b.input("x", TensorType("float", (BATCH, BATCH))), weight(b, "w", BATCH, BATCH)))
     assert for_one_sample(b.build())
+
+
+def test_what_is_drawn_once_for_all_samples_is_not_drawn_for_each() -> None:
+    nodes = [helper.make_node("RandomNormal", [], ["r"], shape=[3]), helper.make_node("Add", ["x", "r"], ["y"])]
+    types = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [BATCH, 3]) for name in "xy"]
+    model = helper.make_model(helper.make_graph(nodes, "g", types[:1], types[1:]))
+    assert for_one_sample(onnx_io.from_model(model)) is None
 
 
 def test_inputs_of_several_batches_are_left_alone() -> None:

@@ -59,7 +59,7 @@ Optimised = Callable[..., Result]
 def optimised(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Optimised:
     """Optimise the network where loops take half the time, or twice."""
 
-    def pretend(*, loops_are_fast: bool = True) -> Result:
+    def pretend(*, loops_are_fast: bool = True, **options: Any) -> Result:
         def measure(graphs: dict[str, Graph], *, rounds: int, **_: Any) -> Measurement:
             times = {n: np.full((1, rounds), 1.0 if is_loop(g) == loops_are_fast else 2.0) for n, g in graphs.items()}
             return Measurement(times, 1, "cpu", THREAD_CPU)
@@ -69,7 +69,7 @@ def optimised(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Optimised:
         monkeypatch.setattr(finalists.Contest, "_take_apart", nothing)
         monkeypatch.setattr(finalists.Contest, "_doubtful", nothing)
         cost = OnnxRuntimeCost(cache=tmp_path / "c", start=network())
-        return optimize(network(), rules=RuleSet(parse_rules(RULES)), cost=cost, budget=4.0)
+        return optimize(network(), rules=RuleSet(parse_rules(RULES)), cost=cost, budget=4.0, **options)
 
     return pretend
 
@@ -83,6 +83,18 @@ def test_the_faster_of_batch_and_loop_is_the_result(fast: bool, optimised: Optim
     assert result.start.type_of(result.start.outputs[0]) == TensorType("float", (1 if fast else BATCH, WIDTH))
     assert result.validate().ok
     assert result.before.flops - result.after.flops == 3 * BATCH * WIDTH  # of the whole batch
+
+
+def test_where_every_bit_has_to_stay_there_is_no_loop(optimised: Optimised) -> None:
+    """A product of one row may add up in another order than one of several."""
+    assert not optimised(numerics="exact").is_loop
+
+
+def test_a_network_that_mostly_reads_weights_is_not_searched_for_one_sample(
+    optimised: Optimised, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(contested, "MOST_BYTES", 4 * WIDTH * WIDTH - 1)
+    assert not optimised().is_loop
 
 
 def test_what_is_left_of_a_loop_without_a_rule_is_a_loop(optimised: Optimised) -> None:

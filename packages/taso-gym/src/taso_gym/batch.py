@@ -5,9 +5,9 @@ a batch may be faster in a loop over a network for one sample, whose kernels are
 reads weights more than values it isn't: they are read for each sample. Which it is, is measured.
 
 It computes the same if what the network computes for a sample depends on that sample alone. That is known where each
-operator that depends on an input
+operator is one of the table, and, if it depends on an input,
 
-* is one of the table that has a meaning there, not only types;
+* has a meaning there, not only types;
 * has results whose leading axis goes with the batch, and no other: found by working out all shapes once more for a
   batch whose size divides no other size, so that nothing fits to it by chance;
 * doesn't do anything along the leading axis, such as a Softmax over it, or moving it by padding.
@@ -148,6 +148,7 @@ class _Resized:
             outputs = [value_of(node_id, i) for i in range(len(node.sig.outputs))]
             inputs = [None if v is None else self._values[v] for v in node.inputs]
             sig = node.sig
+            _expect(isinstance(sig.op, Operator), "an operator of the table")  # others may draw numbers, once for all
             if not self._of_batch.isdisjoint(node.inputs):
                 sig = self._signature(node, inputs)
                 self._of_batch.update(outputs)
@@ -159,8 +160,8 @@ class _Resized:
 
     def _signature(self, node: Node, inputs: list[int | None]) -> Signature:
         op = node.sig.op
-        _expect(isinstance(op, Operator) and op.body is not None, "an operator whose meaning the table has")
         assert isinstance(op, Operator)
+        _expect(op.body is not None, "an operator whose meaning the table has")
         attrs: dict[str, Any] = dict(node.sig.attrs)
         if node.inputs[0] in self._of_batch:
             rank = len(_shape(node.sig.inputs[0]))

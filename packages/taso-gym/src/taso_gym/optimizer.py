@@ -61,7 +61,7 @@ class Result:
         applied: the substitutions in order.
         search: how the search ended.
         objective: what was lowered.
-        quantities: of `taso_gym.cost.objective.QUANTITIES` before and after.
+        quantities: of `taso_gym.cost.objective.QUANTITIES` before and after; memory of a loop is that of one sample.
         sites: what the rewritten sites give, each computed alone in float64.
         bouts: how finalists compared with the fastest before them, measured end to end.
         share_recorded: part of the result that a recorded cost model has in its table, from 0 to 1; else None.
@@ -189,7 +189,8 @@ def optimize(
     if not contested:
         found = run(start, search, spend._replace(seconds=left), seed, **kept, **options)
         return _result(graph, start, found, goal)
-    ended = ContestedSearch(start, search, seed, options, say=on_contest, **kept).run(spend, left)
+    contest = ContestedSearch(start, search, seed, options, loops=numerics != "exact", say=on_contest, **kept)
+    ended = contest.run(spend, left)
     return _result(graph, ended.start, ended.found, goal, ended.bouts, whole=ended.graph, before=start.cost)
 
 

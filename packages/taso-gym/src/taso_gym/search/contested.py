@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from taso_gym.batch import batch_size, for_one_sample, in_a_loop
 from taso_gym.cost.measure import measure
 from taso_gym.cost.measurement import Measurement
+from taso_gym.cost.memory import constant_bytes
 from taso_gym.cost.onnxruntime import OnnxRuntimeCost
 from taso_gym.equivalence import Baseline
 from taso_gym.errors import TasoError
@@ -29,6 +30,9 @@ from taso_gym.search.run import Budget, SearchResult, run
 
 SAMPLE, LAST = 0.2, 0.2
 """Parts of the time for the first search of a network for one sample, and at most for the last race."""
+MOST_BYTES = 200_000_000
+"""Of weights that a network for one sample has: they are in the loop's node, which is copied and parsed whole, and a
+network with more mostly reads them."""
 WHOLE, LOOP = "the batch at once", "sample by sample"
 
 
@@ -58,6 +62,7 @@ class ContestedSearch:
         seed: int,
         options: Mapping[str, Any],
         *,
+        loops: bool = True,
         say: Callable[[str], None] | None = None,
         **kept: Any,
     ) -> None:
@@ -68,13 +73,14 @@ class ContestedSearch:
             search: how to search, a row of `SEARCHES`.
             seed: of all searches.
             options: of all searches.
+            loops: search for one sample, too; kernels may round differently for one than for a batch.
             say: called with what is done next.
             **kept: what only the first search of the model takes: ``on_progress``, ``checkpoint``, ``objective``.
         """
         assert isinstance(start.cost_model, OnnxRuntimeCost)
         self._start, self._model, self._samples = start, start.cost_model, batch_size(start.graph)
         self._search, self._seed, self._options, self._kept = search, seed, dict(options), kept
-        self._progress = say
+        self._loops, self._progress = loops, say
         self._explored, self._interrupted, self._bouts = 0, False, list[Bout]()
 
     def run(self, spend: Budget, seconds: float) -> Ended:
@@ -101,7 +107,8 @@ class ContestedSearch:
 
     def _for_one_sample(self, spend: Budget) -> Finalist | None:
         """Return what a search finds for one sample, if the model is for a batch and the samples are known apart."""
-        sample = for_one_sample(self._start.graph)
+        graph = self._start.graph
+        sample = for_one_sample(graph) if self._loops and constant_bytes(graph) <= MOST_BYTES else None
         if sample is None:
             return None
         self._say(f"searching for one of {self._samples} samples")
