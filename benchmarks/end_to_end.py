@@ -92,6 +92,7 @@ def summary_of(said: str) -> dict[str, Any]:
     bouts = re.findall(r"^measured against the fastest before: (.*)", said, re.MULTILINE)
     left_out = re.findall(r"^left out: (.*);|^warning: (.*) left out: ", said, re.MULTILINE)
     found["left_out"] = ", ".join(map("".join, left_out))
+    found["loop"] = "\nsample by sample: the result is a loop" in said
     return {**found, "rules": {name: int(count) for name, count in rows}, "bouts": bouts}
 
 

@@ -87,7 +87,7 @@ def _table(machine: str, provider: str, threads: int, batch: int, rows: Sequence
             bound,
             f"{goal:g}" if goal else "",
         ]
-        took = " / ".join(f"{search['seconds']} s" for search in (row["optimise"], row.get("fast")) if search)
+        took = " / ".join(map(_took, filter(None, (row["optimise"], row.get("fast")))))
         lines.append(f"| {' | '.join([*start, *cells])} | {took} |")
     lines += _summaries(rows)
     machines = sorted({f"{r['machine']}, onnxruntime {r['onnxruntime']}" for r in rows})
@@ -105,6 +105,10 @@ def _table(machine: str, provider: str, threads: int, batch: int, rows: Sequence
     ]
     lines += [f"Not run or failed: {'; '.join(failures)}."] if failures else []
     return "\n".join(lines) + "\n"
+
+
+def _took(search: Mapping[str, Any]) -> str:
+    return f"{search['seconds']} s{', a loop' if search.get('loop') else ''}"
 
 
 def _truth(errors: Sequence[float]) -> list[str]:
