@@ -309,3 +309,33 @@ def test_rules_that_need_a_newer_opset_are_told_of(opset, tmp_path, capsys):
     assert run("optimize", source, "-o", tmp_path / "out.onnx", "--steps", "9", "--no-measure") == 0
     said = " ".join(capsys.readouterr().out.split())
     assert ("of this model need opset 23, and it has 22: --opset 23 converts it first" in said) == (opset == 22)
+
+
+def test_a_batch_may_become_a_loop_over_its_samples(tmp_path, monkeypatch, capsys):
+    """Where a loop is the faster one, here by a stopped clock."""
+    from taso_gym.cost.measurement import THREAD_CPU, Measurement
+    from taso_gym.search import contested
+
+    def measure(graphs, *, rounds, **_):
+        loops = {name: any(n.sig.op.name == "Scan" for _, n in graph.operators()) for name, graph in graphs.items()}
+        times = {name: np.full((1, rounds), 1.0 if is_loop else 2.0) for name, is_loop in loops.items()}
+        return Measurement(times, 1, "cpu", THREAD_CPU)
+
+    monkeypatch.setattr(contested, "measure", measure)
+    monkeypatch.setattr(contested, "HOPELESS", 1e9)
+    monkeypatch.setattr(contested, "SAMPLE", 1.0)
+    text = """
+        g (float[4, 3, 8, 8] x) => (float[4, 3, 8, 8] y)
+        <float[3, 3, 1, 1] w = {1, 2, 3, 4, 5, 6, 7, 8, 9}>
+        { a = Conv(x, w)  b = Relu(a)  c = Relu(b)  d = Sigmoid(c)  y = Softmax <axis = 1> (d) }
+    """
+    onnx.save(parsed(text), tmp_path / "m.onnx")
+    options = ("--cost", "onnxruntime", "--threads", "1", "--cache", tmp_path / "c", "--no-measure", "--finalists")
+    for _ in range(2):  # the second time all that is executed has been measured
+        assert run("optimize", tmp_path / "m.onnx", "-o", tmp_path / "o.onnx", *options, "--budget", "10s") == 0
+    said = " ".join(capsys.readouterr().out.split()).rpartition("rewrites weighed")[2]
+    assert "sample by sample: the result is a loop" in said and said.count("equal: ") == 1
+    assert [n.op_type for n in onnx.load(tmp_path / "o.onnx").graph.node] == ["Reshape", "Scan", "Reshape"]
+    feeds = {"x": np.random.default_rng(0).standard_normal((4, 3, 8, 8)).astype(np.float32)}
+    given, found = (onnxruntime.InferenceSession(tmp_path / name).run(None, feeds)[0] for name in ("m.onnx", "o.onnx"))
+    np.testing.assert_allclose(found, given, rtol=1e-5)

@@ -11,6 +11,7 @@ import pytest
 from cost_graphs import weight
 
 from taso_gym import optimize
+from taso_gym.batch import for_one_sample
 from taso_gym.builder import GraphBuilder
 from taso_gym.cost.measurement import THREAD_CPU, Measurement
 from taso_gym.cost.onnxruntime import OnnxRuntimeCost
@@ -20,7 +21,7 @@ from taso_gym.optimizer import Result
 from taso_gym.rules.notation import parse_rules
 from taso_gym.rules.ruleset import RuleSet
 from taso_gym.rules.state import RewriteState
-from taso_gym.search import SearchResult, contested, finalists
+from taso_gym.search import SearchResult, contested, finalists, run
 from taso_gym.tensor import TensorType
 
 pytest.importorskip("onnxruntime")
@@ -68,8 +69,13 @@ def optimised(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Optimised:
         monkeypatch.setattr(contested, "measure", measure)
         monkeypatch.setattr(finalists.Contest, "_take_apart", nothing)
         monkeypatch.setattr(finalists.Contest, "_doubtful", nothing)
-        cost = OnnxRuntimeCost(cache=tmp_path / "c", start=network())
-        return optimize(network(), rules=RuleSet(parse_rules(RULES)), cost=cost, budget=4.0, **options)
+        graph, rules = network(), RuleSet(parse_rules(RULES))
+        alone = for_one_sample(graph)
+        assert alone
+        cost = OnnxRuntimeCost(cache=tmp_path / "c", start=graph)
+        for start in (graph, alone):  # whatever the load: what they execute is known
+            run(RewriteState(start, rules, cost.started(start)), "greedy")
+        return optimize(graph, rules=rules, cost=cost, budget=4.0, **options)
 
     return pretend
 
@@ -83,6 +89,24 @@ def test_the_faster_of_batch_and_loop_is_the_result(fast: bool, optimised: Optim
     assert result.start.type_of(result.start.outputs[0]) == TensorType("float", (1 if fast else BATCH, WIDTH))
     assert result.validate().ok
     assert result.before.flops - result.after.flops == 3 * BATCH * WIDTH  # of the whole batch
+
+
+def test_a_loop_that_was_not_run_is_not_the_result(optimised: Optimised, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever it costs: a loop takes time by itself, which costs don't know."""
+
+    def interrupted(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(contested, "race", interrupted)
+    result = optimised()
+    assert result.search.interrupted and not result.is_loop
+
+
+def test_where_measuring_takes_most_of_the_time_there_is_no_loop(
+    optimised: Optimised, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(contested, "SAMPLE", 0.0)
+    assert not optimised().is_loop
 
 
 def test_where_every_bit_has_to_stay_there_is_no_loop(optimised: Optimised) -> None:
@@ -104,11 +128,14 @@ def test_what_is_left_of_a_loop_without_a_rule_is_a_loop(optimised: Optimised) -
         asked.append(graph)
         return len(asked) == 1  # what was found, and nothing that is left of it
 
-    rest = optimised().equal_part(differs)
-    assert rest
-    left, culprits = rest
-    assert culprits and left.is_loop and left.validate().ok
-    assert all(map(is_loop, asked))
+    result = optimised()
+    for for_one in (False, True):
+        asked.clear()
+        rest = result.equal_part(differs, for_one=for_one)
+        assert rest
+        left, culprits = rest
+        assert culprits and left.is_loop and left.validate().ok
+        assert {is_loop(graph) for graph in asked} == {not for_one}
 
 
 @pytest.mark.parametrize(

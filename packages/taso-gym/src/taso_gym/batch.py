@@ -10,25 +10,28 @@ operator is one of the table, and, if it depends on an input,
 * has a meaning there, not only types;
 * has results whose leading axis goes with the batch, and no other: found by working out all shapes once more for a
   batch whose size divides no other size, so that nothing fits to it by chance;
-* doesn't do anything along the leading axis, such as a Softmax over it, or moving it by padding.
+* doesn't do anything along the leading axis, such as a Softmax over it, moving it by padding, or adding up over it.
 
-Reshaping may make the batch a factor of the leading axis, as windows do that attention is within: in row-major order
-the rows of a sample stay together.
+Only reshaping may make the batch a factor of the leading axis, as windows do that attention is within: in row-major
+order the rows of a sample stay together.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from onnx import GraphProto, NodeProto, helper
+from onnx import GraphProto, ModelProto, NodeProto, helper
 
 from taso_gym.builder import GraphBuilder
 from taso_gym.errors import ModelError, TypeInferenceError
 from taso_gym.graph import Graph, Node, value_of
 from taso_gym.onnx_io import to_model
+from taso_gym.onnx_io.structure import FIRST_IR_WITH_OVERRIDES
+from taso_gym.onnx_io.template import pinned_names
 from taso_gym.ops import Operator
+from taso_gym.ops.shapes import expect
 from taso_gym.signature import OpaqueOperator, Signature, opaque_signature, signature
 from taso_gym.tensor import TensorType, ValueType
 
@@ -36,6 +39,7 @@ FIRST_OPSET = 9
 """In which Scan is over any axis and without a batch of its own."""
 STATED = ("shape", "sizes")
 """Attributes that say the sizes of a result."""
+RESHAPING = frozenset({"Reshape", "Flatten"})
 
 
 def batch_size(graph: Graph) -> int:
@@ -49,7 +53,7 @@ def batch_size(graph: Graph) -> int:
 def for_one_sample(graph: Graph) -> Graph | None:
     """Return the network of a graph for a batch of one; None where its batch is one, or samples aren't known apart."""
     size = batch_size(graph)
-    if size == 1 or graph.info.opsets.get("", 0) < FIRST_OPSET:
+    if size == 1 or graph.info.opsets.get("", 0) < FIRST_OPSET or not _may_hold_weights(graph):
         return None
     try:
         _Resized(graph, size, _prime_beyond(graph)).build()
@@ -111,6 +115,12 @@ def _scan(body: GraphProto) -> bytes:
         raise ModelError(f"expected a network of at most 2 GB for a loop, found a larger one: {error}") from error
 
 
+def _may_hold_weights(graph: Graph) -> bool:
+    """Return whether a file may have weights in a loop: initializers that aren't inputs, nor named elsewhere."""
+    template = ModelProto.FromString(graph.info.template)
+    return not graph.info.template or (template.ir_version >= FIRST_IR_WITH_OVERRIDES and not pinned_names(template))
+
+
 def _prime_beyond(graph: Graph) -> int:
     """Return a prime that is larger than any size in a graph."""
     types = [leaf.type for leaf in graph.leaves.values()] + [t for _, n in graph.operators() for t in n.sig.outputs]
@@ -148,55 +158,66 @@ class _Resized:
             outputs = [value_of(node_id, i) for i in range(len(node.sig.outputs))]
             inputs = [None if v is None else self._values[v] for v in node.inputs]
             sig = node.sig
-            _expect(isinstance(sig.op, Operator), "an operator of the table")  # others may draw numbers, once for all
+            expect(
+                isinstance(sig.op, Operator), "an operator of the table", sig
+            )  # others may draw numbers, once for all
             if not self._of_batch.isdisjoint(node.inputs):
                 sig = self._signature(node, inputs)
                 self._of_batch.update(outputs)
             self._values |= zip(outputs, self._builder.add_signature(sig, inputs, node.names), strict=True)
         for name, value in zip(graph.info.output_names, graph.outputs, strict=True):
-            _expect(value in self._of_batch, "an output that depends on an input")
+            expect(value in self._of_batch, "an output that depends on an input", name)
             self._builder.output(name, self._values[value])
         return self._builder.build()
 
     def _signature(self, node: Node, inputs: list[int | None]) -> Signature:
         op = node.sig.op
         assert isinstance(op, Operator)
-        _expect(op.body is not None, "an operator whose meaning the table has")
         attrs: dict[str, Any] = dict(node.sig.attrs)
-        if node.inputs[0] in self._of_batch:
-            rank = len(_shape(node.sig.inputs[0]))
-            _expect(not _acts_along_batch(op.key, attrs, rank), "other axes than the leading one")
+        of_batch = [value in self._of_batch for value in node.inputs]
+        expect(op.body is not None, "an operator whose meaning the table has", op)
+        expect(not _acts_along_batch(node.sig, of_batch), "an operator along other axes than the leading one", node.sig)
         for name in STATED:
             if attrs.get(name):
                 attrs[name] = self._scaled(attrs[name])
         found = signature(op, attrs, [None if v is None else self._builder.type_of(v) for v in inputs])
-        _expect(found.outputs == tuple(map(self._resized, node.sig.outputs)), "results for that batch")
+        expect(found.outputs == tuple(map(self._resized, node.sig.outputs)), "results for that batch", found.outputs)
         return found
 
     def _resized(self, type_: ValueType) -> TensorType:
-        _expect(isinstance(type_, TensorType) and type_.is_static, "sizes that are known")
+        expect(isinstance(type_, TensorType) and type_.is_static, "sizes that are known", type_)
         assert isinstance(type_, TensorType)
         return type_._replace(shape=self._scaled(_shape(type_)))
 
     def _scaled(self, shape: tuple[Any, ...]) -> tuple[Any, ...]:
-        _expect(bool(shape) and shape[0] % self._old == 0, f"a leading size that {self._old} divides")
+        expect(bool(shape) and shape[0] % self._old == 0, f"a leading size that {self._old} divides", shape)
         return (shape[0] // self._old * self._new, *shape[1:])
 
 
-def _acts_along_batch(key: str, attrs: dict[str, Any], rank: int) -> bool:
-    """Return whether an operator does more along the leading axis of its first operand than to carry it over."""
-    axes = [attrs.get("axis"), *(attrs.get("axes") or ())]
-    if any(axis is not None and axis % max(rank, 1) == 0 for axis in axes):
+def _acts_along_batch(sig: Signature, of_batch: Sequence[bool]) -> bool:
+    """Return whether an operator does more along the leading axis of what is of the batch than to carry it over."""
+    attrs, operands = dict(sig.attrs), [t for t, is_of_batch in zip(sig.inputs, of_batch, strict=True) if is_of_batch]
+    if sig.op.key == "Einsum":
+        return _mixes_letters(attrs["equation"], of_batch)
+    along = 0 in (attrs.get("axis"), *(attrs.get("axes") or ()))
+    if along and (of_batch[0] or sig.op.key != "Gather"):  # of a table, rows are taken
         return True
-    if key == "Pad":
-        return bool(attrs["pads"][0] or attrs["pads"][rank])
-    return key == "Tile" and attrs["repeats"][0] != 1
+    if sig.op.key in RESHAPING:
+        return False
+    if sig.op.key == "Pad" and (attrs["pads"][0] or attrs["pads"][len(attrs["pads"]) // 2]):
+        return True
+    return len({_shape(t)[:1] for t in (*operands, *sig.outputs)}) > 1
+
+
+def _mixes_letters(equation: str, of_batch: Sequence[bool]) -> bool:
+    """Return whether an Einsum does more with the first letter of its result than to carry it over."""
+    left, _, result = equation.partition("->")
+    letter, terms = result[:1], left.split(",")
+    if "." in equation or not letter or letter in result[1:]:
+        return True
+    firsts = [term[:1] == letter for term in terms]
+    return firsts != list(of_batch) or any(letter in term[1:] for term in terms)
 
 
 def _shape(type_: ValueType | None) -> tuple[Any, ...]:
     return (type_.shape or ()) if isinstance(type_, TensorType) else ()
-
-
-def _expect(holds: bool, what: str) -> None:
-    if not holds:
-        raise TypeInferenceError(f"expected {what}, found something else")

@@ -41,7 +41,7 @@ class AppliedRule(NamedTuple):
     Attributes:
         rule: its name.
         site: ONNX names (or ids) of the values that the matched operators produced.
-        change_ms: change of the cost.
+        change_ms: change of the cost; of one sample where the result is a loop.
     """
 
     rule: str
@@ -107,23 +107,26 @@ class Result:
         """Write the result as an ONNX file, whole or not at all."""
         onnx_io.save(self.graph, path)
 
-    def equal_part(self, differs: Callable[[Graph], bool]) -> tuple[Result, tuple[str, ...]] | None:
+    def equal_part(
+        self, differs: Callable[[Graph], bool], *, for_one: bool = False
+    ) -> tuple[Result, tuple[str, ...]] | None:
         """Return what is left of a result that isn't equal (`taso_gym.search.equal`), and the rules that are left out.
 
         Args:
             differs: whether a graph computes something else than the original.
+            for_one: ask that of what a loop does for one sample, and of `start`.
         """
         end = self.search.state
         start = RewriteState(self.start, end.rules, end.cost_model)
-        if not (rest := equal_part(Finalist("", start, self.search), lambda graph: differs(self._whole(graph)))):
+        in_all = self.is_loop and not for_one
+
+        def whole_differs(graph: Graph) -> bool:
+            return differs(in_a_loop(graph, self.original) if in_all else graph)
+
+        if not (rest := equal_part(Finalist("", start, self.search), whole_differs)):
             return None
         found, culprits = rest
-        return _result(
-            self.original, found.start, found.found, self.objective, self.bouts, before=self.before
-        ), culprits
-
-    def _whole(self, graph: Graph) -> Graph:
-        return in_a_loop(graph, self.original) if self.is_loop else graph
+        return _result(self.original, found.start, found.found, self.objective, self.bouts), culprits
 
 
 def optimize(
@@ -163,7 +166,8 @@ def optimize(
         checkpoint: file to write now and then, and to go on from.
         objective: what is lowered: ``time``, ``memory``, ``time+0.2*memory`` … (see `taso_gym.cost.objective`).
         finalists: where costs are measured in onnxruntime and a time is given, but no number of steps, spend a part of
-            it on further searches and on measuring what they find end to end (see `taso_gym.search.finalists`).
+            it on further searches and on measuring what they find end to end (see `taso_gym.search.finalists`); a model
+            for a batch is also searched for sample by sample then, unless every bit has to stay (`taso_gym.batch`).
         on_contest: called with what is done then.
         **options: handed to the search (``alpha=1.0``, ``width=16``).
 
@@ -190,8 +194,8 @@ def optimize(
         found = run(start, search, spend._replace(seconds=left), seed, **kept, **options)
         return _result(graph, start, found, goal)
     contest = ContestedSearch(start, search, seed, options, loops=numerics != "exact", say=on_contest, **kept)
-    ended = contest.run(spend, left)
-    return _result(graph, ended.start, ended.found, goal, ended.bouts, whole=ended.graph, before=start.cost)
+    ended = contest.run(spend, left, costing)
+    return _result(graph, ended.start, ended.found, goal, ended.bouts, whole=ended.graph)
 
 
 def _is_time_alone(spend: Budget) -> bool:
@@ -206,7 +210,6 @@ def _result(
     bouts: tuple[Bout, ...] = (),
     *,
     whole: Graph | None = None,
-    before: Cost | None = None,
 ) -> Result:
     """Return what a search found with what is said of it, without the rules that give something else at a site.
 
@@ -217,7 +220,6 @@ def _result(
         goal: what was lowered.
         bouts: measurements.
         whole: what was found, as one for the batch of the original; None where that is to be made.
-        before: cost of the original, where that isn't the start's.
     """
     checker, judge = WalkChecker(), start.cost_model
     try:
@@ -225,11 +227,13 @@ def _result(
     except SiteError as error:
         warnings.warn(f"{error}; the rule is left out", stacklevel=3)
         rest = Finalist("", start, found).without([error.rule])
-        return _result(original, rest.start, rest.found, goal, bouts, before=before)
-    graph, samples = found.state.graph, 1
+        return _result(original, rest.start, rest.found, goal, bouts)
+    graph, costed = found.state.graph, (start.cost, found.state.cost)
     if start.graph is not original:
         whole, samples = whole or in_a_loop(graph, original), batch_size(original)
-    costed = (before or start.cost, Cost(*(samples * part for part in found.state.cost)))
+        assert judge
+        judge = costs.load(judge, start=original)  # by the times that the loop is costed by
+        costed = (judge.graph(original), Cost(*(samples * part for part in found.state.cost)))
     ends = [quantities(g, c, judge) for g, c in zip((original, graph), costed, strict=True)]
     both = {name: (ends[0][name], ends[1][name]) for name in ends[0]}
     share = judge.share_recorded(graph) if isinstance(judge, RecordedCost) else None

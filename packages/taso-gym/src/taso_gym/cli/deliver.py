@@ -82,7 +82,8 @@ def deliver(model: Path, output: Path, result: Result, wanted: Wanted) -> None:
         say(f"{error}: looking for the rule that makes it differ")
         rest = result.equal_part(Baseline(model, dims).differs)  # its sites were equal, each by itself
         if rest and not rest[1]:  # only logits or whole numbers show it
-            rest = result.equal_part(lambda graph: not compare(model, graph, dims=dims).ok)
+            first = result.start if result.is_loop else model
+            rest = result.equal_part(lambda graph: not compare(first, graph, dims=dims).ok, for_one=True)
         if rest is None or not rest[1]:
             raise EquivalenceError(f"{error}; nothing was written") from error
         left, culprits = rest

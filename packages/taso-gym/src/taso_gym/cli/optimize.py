@@ -103,7 +103,8 @@ def optimize(
     """Make an ONNX model faster with substitutions that keep its meaning.
 
     The result is compared with the original on random inputs and timed against it before it is written: what makes
-    it differ is left out, and where nothing is gained the original is copied unchanged.
+    it differ is left out, and where nothing is gained the original is copied unchanged. With --cost onnxruntime a model
+    for a batch is also searched for sample by sample; it may become a loop over a network for one.
     """
     loosest = numerics_named(numerics)
     check_target(output)

@@ -71,10 +71,10 @@ def _fits_cudnn(sig: Signature) -> bool:
 
 
 def cudnn_version() -> str:
-    """Return the version of cuDNN, "none" where its front end isn't installed."""
+    """Return the version of cuDNN, "none" where it or its front end isn't installed."""
     try:
         return str(require("cudnn").backend_version())
-    except MissingPackageError:
+    except (MissingPackageError, OSError):
         return "none"
 
 

@@ -249,7 +249,7 @@ def operands_of(key: str) -> tuple[float, int]:
 def _mixed(key: str, outside: float, times: Mapping[str, int]) -> int:
     """Return what `NodeTimes.of` does, by the times of a node in the cache and out of it."""
     inside = times[key.removeprefix(COLD)]
-    if not key.startswith(COLD):
+    if not key.startswith(COLD) or inside >= LONG_PS:
         return inside
     weights, largest = operands_of(key)
     share = weights + (1 - weights) * (outside if largest >= LARGE else max(2 * outside - 1, 0.0))

@@ -1,8 +1,8 @@
 """A search that ends with a contest of finalists: of the model as it is, and for a batch of a network for one sample.
 
 Both are searched for; that whose result costs less by the costs, so often as there are samples, has the contest. At the
-end it is run against what the other search found, unless that is hopeless: costs don't know what a kernel leaves in the
-cache for the next.
+end it is run against what the other search found: costs don't know what a kernel leaves in the cache for the next, nor
+what a loop takes by itself. So no loop is the result that wasn't run.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from taso_gym.cost.measurement import Measurement
 from taso_gym.cost.memory import constant_bytes
 from taso_gym.cost.onnxruntime import OnnxRuntimeCost
 from taso_gym.equivalence import Baseline
-from taso_gym.errors import TasoError
+from taso_gym.errors import ModelError, TasoError
 from taso_gym.graph import Graph
 from taso_gym.rules.state import RewriteState
 from taso_gym.search.bouts import HOPELESS, Bout
@@ -29,10 +29,11 @@ from taso_gym.search.race import race, race_seconds
 from taso_gym.search.run import Budget, SearchResult, run
 
 SAMPLE, LAST = 0.2, 0.2
-"""Parts of the time for the first search of a network for one sample, and at most for the last race."""
+"""Parts of the time for the first search of a network for one sample, and that are kept for the last race at most,
+which takes longer where runs take seconds."""
 MOST_BYTES = 200_000_000
-"""Of weights that a network for one sample has: they are in the loop's node, which is copied and parsed whole, and a
-network with more mostly reads them."""
+"""Of weights that a network for one sample has, of twice as much after it was rewritten: they are in the loop's node,
+which is copied and parsed whole, and a network with more mostly reads them."""
 WHOLE, LOOP = "the batch at once", "sample by sample"
 
 
@@ -83,11 +84,17 @@ class ContestedSearch:
         self._loops, self._progress = loops, say
         self._explored, self._interrupted, self._bouts = 0, False, list[Bout]()
 
-    def run(self, spend: Budget, seconds: float) -> Ended:
-        """Search for so many seconds of a budget."""
+    def run(self, spend: Budget, seconds: float, costing: float = 0.0) -> Ended:
+        """Search.
+
+        Args:
+            spend: the budget.
+            seconds: of it that are left.
+            costing: that it took to measure what the model executes; for one sample it takes as long at most.
+        """
         began = time.monotonic()
         ends = began + seconds
-        lone = self._for_one_sample(spend._replace(seconds=SAMPLE * seconds))
+        lone = self._for_one_sample(spend._replace(seconds=SAMPLE * seconds)) if costing < SAMPLE * seconds else None
         left = 0.0 if self._interrupted else max(ends - time.monotonic(), 0.0)
         first = spend._replace(seconds=FIRST * left, idle=min(IDLE * spend.seconds, spend.idle))
         whole = self._first(self._start, first, **self._kept)
@@ -117,9 +124,11 @@ class ContestedSearch:
             start = RewriteState(sample, self._start.rules, self._model.started(sample))
             left = max(spend.seconds - (time.monotonic() - began), 0.0)
             return self._first(start, spend._replace(seconds=left))
-        except TasoError as error:  # a kernel that doesn't run for one sample, perhaps
+        except KeyboardInterrupt:
+            self._interrupted = True
+        except (TasoError, MemoryError, OSError) as error:  # a kernel that doesn't run for one sample, perhaps
             self._say(str(error))
-            return None
+        return None
 
     def _first(self, start: RewriteState, spend: Budget, **kept: Any) -> Finalist:
         found = run(start, self._search, spend, self._seed, **kept, **self._options)
@@ -140,40 +149,47 @@ class ContestedSearch:
         return best, contest.exhausted
 
     def _last(self, best: Finalist, others: list[Finalist | None], ends: float) -> tuple[Finalist, Graph]:
-        """Return the best after it ran against what the other search found, unless that is hopeless, and its graph."""
-        plain = next((f for f in (best, *others) if f and not self._is_loop(f)), None)
-        assert plain
-        most_ps = HOPELESS * self._time_ps(best)
-        close = [other for other in others if other and self._time_ps(other) <= most_ps and not self._interrupted]
+        """Return the best after it ran against what the other search found, and its graph for the batch.
+
+        The batch at once isn't run against a loop that is hopeless by the costs, but a loop always is against it.
+        """
+        plain = next(f for f in (best, *others) if f and not self._is_loop(f))
+        other = next(filter(None, others), None)
+        hopeless = other and plain is best and self._time_ps(other) > HOPELESS * self._time_ps(best)
+        if other is None or hopeless or self._interrupted:
+            return plain, plain.graph
         try:
-            graph = self._whole(best)
-            beaten = bool(close) and self._is_beaten(best, graph, close[0], ends)
-            return (close[0], self._whole(close[0])) if beaten else (best, graph)
+            return self._race(best, other, ends)
+        except KeyboardInterrupt:
+            self._interrupted = True
         except (TasoError, MemoryError, OSError) as error:
             warnings.warn(f"{LOOP} wasn't compared with {WHOLE}: {error}", stacklevel=2)
-            return plain, plain.graph
+        return plain, plain.graph
 
-    def _is_beaten(self, best: Finalist, graph: Graph, other: Finalist, ends: float) -> bool:
+    def _race(self, best: Finalist, other: Finalist, ends: float) -> tuple[Finalist, Graph]:
         names = [LOOP if self._is_loop(finalist) else WHOLE for finalist in (best, other)]
-        runtime = self._model.runtime
-        threads, provider = runtime.threads, runtime.provider
+        graph, challenger = self._whole(best), self._whole(other)
+        threads, provider = self._model.runtime.threads, self._model.runtime.provider
 
         def measured(graphs: dict[str, Graph], rounds: int, seed: int) -> Measurement:
             self._say(f"measuring {' against '.join(names)}")
             return measure(graphs, threads=threads, provider=provider, sessions=1, rounds=rounds, seed=seed)
 
-        others = {names[1]: self._whole(other)}
-        try:
-            held = race((names[0], graph), others, measured, {}, self._time_ps(best) / 1e9, ends)
-        except KeyboardInterrupt:
-            self._interrupted = True
-            return False
+        held = race((names[0], graph), {names[1]: challenger}, measured, {}, self._time_ps(best) / 1e9, ends)
         self._bouts += [Bout(name, speedup) for name, speedup in held.speedups.items()]
-        return held.winner is not None
+        return (other, challenger) if held.winner else (best, graph)
 
     def _whole(self, finalist: Finalist) -> Graph:
-        """Return a finalist's graph as one for the model's batch."""
-        return in_a_loop(finalist.graph, self._start.graph) if self._is_loop(finalist) else finalist.graph
+        """Return a finalist's graph as one for the model's batch.
+
+        Raises:
+            ModelError: its weights are too many for a loop.
+        """
+        if not self._is_loop(finalist):
+            return finalist.graph
+        if (found := constant_bytes(finalist.graph)) > 2 * MOST_BYTES:
+            raise ModelError(f"expected weights of at most {2 * MOST_BYTES} bytes in a loop, found {found}")
+        return in_a_loop(finalist.graph, self._start.graph)
 
     def _is_loop(self, finalist: Finalist) -> bool:
         return finalist.start.graph is not self._start.graph
