@@ -111,7 +111,7 @@ def test_each_of_several_files_is_recorded_as_it_is_by_itself(tmp_path, monkeypa
     assert started == [((4, 8), {}), ((symbol("batch"), 8), {"batch": 1})]
     found = RecordedCost(str(table), dims={"batch": 1}, strict=True)
     assert found.table.origin == "a, b"
-    assert all(found.graph(onnx_io.load(path)).time_ps > 0 for path in paths)
+    assert all(found.graph(onnx_io.load(path)).kernels > 0 for path in paths)  # kernels this small may take no time
 
 
 def test_variants_are_recorded_by_the_rules_that_are_asked_for(model, tmp_path, monkeypatch):
