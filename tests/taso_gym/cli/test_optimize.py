@@ -323,7 +323,6 @@ def test_a_batch_may_become_a_loop_over_its_samples(tmp_path, monkeypatch, capsy
 
     monkeypatch.setattr(contested, "measure", measure)
     monkeypatch.setattr(contested, "HOPELESS", 1e9)
-    monkeypatch.setattr(contested, "SAMPLE", 1.0)
     text = """
         g (float[4, 3, 8, 8] x) => (float[4, 3, 8, 8] y)
         <float[3, 3, 1, 1] w = {1, 2, 3, 4, 5, 6, 7, 8, 9}>

@@ -31,6 +31,9 @@ from taso_gym.search.run import Budget, SearchResult, run
 SAMPLE, LAST = 0.2, 0.2
 """Parts of the time for the first search of a network for one sample, and that are kept for the last race at most,
 which takes longer where runs take seconds."""
+COSTING = 0.5
+"""Part of the time that is left which measuring what the model executes may have taken: as long as it may take again,
+for one sample."""
 MOST_BYTES = 200_000_000
 """Of weights that a network for one sample has, of twice as much after it was rewritten: they are in the loop's node,
 which is copied and parsed whole, and a network with more mostly reads them."""
@@ -94,7 +97,8 @@ class ContestedSearch:
         """
         began = time.monotonic()
         ends = began + seconds
-        lone = self._for_one_sample(spend._replace(seconds=SAMPLE * seconds)) if costing < SAMPLE * seconds else None
+        enough = costing < COSTING * seconds
+        lone = self._for_one_sample(spend._replace(seconds=SAMPLE * seconds)) if enough else None
         left = 0.0 if self._interrupted else max(ends - time.monotonic(), 0.0)
         first = spend._replace(seconds=FIRST * left, idle=min(IDLE * spend.seconds, spend.idle))
         whole = self._first(self._start, first, **self._kept)
