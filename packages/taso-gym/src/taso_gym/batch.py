@@ -22,7 +22,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from onnx import GraphProto, ModelProto, NodeProto, helper
+from onnx import GraphProto, ModelProto, NodeProto, compose, helper
 
 from taso_gym.builder import GraphBuilder
 from taso_gym.errors import ModelError, TypeInferenceError
@@ -98,14 +98,7 @@ def _tensors(graph: Graph, values: tuple[int, ...]) -> Iterator[TensorType]:
 def _scan(body: GraphProto) -> bytes:
     """Return a Scan over a network, as an opaque operator has it: without names, inputs and outputs."""
     inputs, outputs = len(body.input), len(body.output)
-    named = [*body.input, *body.output, *body.value_info, *body.initializer]
-    for each in named:
-        each.name = f"sample/{each.name}"  # names outside aren't hidden
-    for sparse in body.sparse_initializer:
-        sparse.values.name = f"sample/{sparse.values.name}"
-    for node in body.node:
-        for names in (node.input, node.output):
-            names[:] = [name and f"sample/{name}" for name in names]
+    compose.add_prefix_graph(body, "sample/", inplace=True)  # names outside aren't hidden
     body.name = "sample"
     node = NodeProto(op_type="Scan", input=[""] * inputs, output=["present"] * outputs)
     node.attribute.extend([helper.make_attribute("body", body), helper.make_attribute("num_scan_inputs", inputs)])
