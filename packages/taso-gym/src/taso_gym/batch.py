@@ -40,6 +40,7 @@ FIRST_OPSET = 9
 STATED = ("shape", "sizes")
 """Attributes that say the sizes of a result."""
 RESHAPING = frozenset({"Reshape", "Flatten"})
+"""Operators that may make the batch a factor of the leading size."""
 
 
 def batch_size(graph: Graph) -> int:
@@ -151,9 +152,8 @@ class _Resized:
             outputs = [value_of(node_id, i) for i in range(len(node.sig.outputs))]
             inputs = [None if v is None else self._values[v] for v in node.inputs]
             sig = node.sig
-            expect(
-                isinstance(sig.op, Operator), "an operator of the table", sig
-            )  # others may draw numbers, once for all
+            # others may draw numbers, once for all samples
+            expect(isinstance(sig.op, Operator), "an operator of the table", sig)
             if not self._of_batch.isdisjoint(node.inputs):
                 sig = self._signature(node, inputs)
                 self._of_batch.update(outputs)
