@@ -101,7 +101,7 @@ def test_a_model_knows_the_share_of_its_start(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr("taso_gym.cost.onnxruntime.share_outside", known)
     graph, said = mlp(), list[str]()
     model = OnnxRuntimeCost(cache=tmp_path / "c", start=graph, progress=said.append)
-    assert model.outside == model.outside == 0.8 and "the file as it is" in said
+    assert model.outside == model.outside == 0.8 and "a whole graph" in said
     assert len(asked) == 1 and asked[0].total() > 0
     assert pickle.loads(pickle.dumps(model)).outside == model.in_turns([graph], 0.0).outside == 0.8  # noqa: S301
     assert model.with_outside(0.3).outside == 0.3 and model.outside == 0.8
@@ -134,6 +134,18 @@ def test_a_model_of_another_start_learns_from_the_new_one(tmp_path: Path, monkey
     first = OnnxRuntimeCost(cache=tmp_path / "c", start=mlp())
     second = load(first, start=mlp(8))
     assert isinstance(second, OnnxRuntimeCost) and (first.outside, second.outside) == (0.25, 0.75)
+
+
+def test_a_model_can_be_fitted_to_what_was_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shares = iter([0.25, 0.75])
+    monkeypatch.setattr("taso_gym.cost.onnxruntime.share_outside", lambda *_: next(shares))
+    held = OnnxRuntimeCost(cache=tmp_path / "c", start=mlp())
+    assert held.fitted_to(mlp(8)) is held and not held.depends_on_cache
+    monkeypatch.setattr("taso_gym.cost.onnxruntime.cache_bytes", lambda: 1)
+    model = OnnxRuntimeCost(cache=tmp_path / "c", start=mlp())
+    assert model.outside == 0.25 and model.fitted_to(mlp(8)).outside == 0.75 and model.outside == 0.25
+    given = OnnxRuntimeCost(cache=tmp_path / "c", start=mlp(), outside=0.5)
+    assert given.depends_on_cache and given.fitted_to(mlp(8)) is given
 
 
 def test_the_share_is_of_the_sizes_that_are_costed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -60,3 +60,23 @@ def test_nothing_is_searched_when_the_time_is_over(tmp_path: Path) -> None:
     rivals = Rivals(first, never, lambda: 0.0, 60.0, lambda _: None)
     rivals.gather()
     assert [rival.name for rival in rivals.ranked] == ["first"] and not rivals.alike
+
+
+@pytest.mark.parametrize(("seconds", "share"), [(60.0, 0.9), (0.0, 0.4)])
+def test_costs_are_fitted_to_what_was_found_if_there_is_time(
+    seconds: float, share: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graph, shares = mlp(), iter([0.4, 0.9])
+    monkeypatch.setattr("taso_gym.cost.onnxruntime.cache_bytes", lambda: 1)
+    monkeypatch.setattr("taso_gym.cost.onnxruntime.share_outside", lambda *_: next(shares))
+    model = OnnxRuntimeCost(cache=tmp_path / "c", start=graph)
+    start = RewriteState(graph, RuleSet(parse_rules(RULES)), model)
+    found = run(start, "taso", Budget(steps=20), seed=0)
+
+    def again(name: str, start: RewriteState) -> Finalist:
+        return Finalist(name, start, run(start, "taso", Budget(steps=0)))
+
+    rivals = Rivals(Finalist("first", start, found), again, lambda: seconds, 60.0, lambda _: None)
+    rivals.gather()
+    assert rivals.model.outside == share
+    assert all(rival.model.outside == share for rival in rivals.ranked)

@@ -114,7 +114,7 @@ class OnnxRuntimeCost(RegionalCost):
     def outside(self) -> float:
         """Share of values out of the cache, measured where none was given."""
         if self._outside is None and self._start:
-            self._outside = self._share_in_place() if self._cold else USUAL
+            self._outside = self._share_in_place(self._start) if self._cold else USUAL
         return USUAL if self._outside is None else self._outside
 
     def with_outside(self, outside: float) -> Self:
@@ -123,19 +123,22 @@ class OnnxRuntimeCost(RegionalCost):
         other._outside = outside
         return other
 
-    def _share_in_place(self) -> float:
-        """Return the share that the start says, to a twentieth; the usual one where it can't be run."""
-        start = self._start
-        assert start
-        name = f"in place {start.hash:016x} of opset {self._opset}[{self._dims.key}]"
-        found = self._node_times.found(name, partial(self._run, start))
-        executed = Counter(key for region in self.regions(start) for key in self.executed_in(region) or ())
+    def fitted_to(self, graph: Graph) -> Self:
+        """Return the same model with the share out of the cache that this graph says, unless one was given."""
+        fixed = self._given_outside is not None or not self._cold
+        return self if fixed else self.with_outside(self._share_in_place(graph))
+
+    def _share_in_place(self, graph: Graph) -> float:
+        """Return the share that a graph says, to a twentieth; the usual one where it can't be run."""
+        name = f"in place {graph.hash:016x} of opset {self._opset}[{self._dims.key}]"
+        found = self._node_times.found(name, partial(self._run, graph))
+        executed = Counter(key for region in self.regions(graph) for key in self.executed_in(region) or ())
         inside, outside = (partial(self._node_times.of, outside=share) for share in (0.0, 1.0))
         return round(20 * share_outside(executed, inside, outside, found.get("kernels", {}))) / 20
 
     def _run(self, graph: Graph) -> dict[str, Any]:
         if self._progress:
-            self._progress("the file as it is")
+            self._progress("a whole graph")
         return {"kernels": kernel_times(graph, draw_inputs(graph, self._dims), self._runtime)}
 
     def __getstate__(self) -> dict[str, object]:

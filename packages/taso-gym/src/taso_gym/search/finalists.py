@@ -144,6 +144,7 @@ class Contest:
         finally:
             self.best, *self._beaten = rivals.ranked
             self._model, self._alike = rivals.model, rivals.alike
+            self._shares.append(self._model.outside)
 
     def _leave_out(self, until: float) -> None:
         """Search without each of the rules that were used, going down only, and keep what costs less."""

@@ -1,11 +1,13 @@
 """Searches again by costs that are measured in turns, and of what they find keeps what costs the least by these.
 
 Of many kernels that a search can choose from it chooses those that looked cheap by chance, and of many ways down it
-goes one. So what the start and its result execute is measured in turns, and it is done again:
+goes one. And rewriting changes what the cache holds: Winograd's forms write and read more than the convolutions that
+they stand for. So what the start and its result execute is measured in turns, the result is run for the share of its
+values that is out of the cache, and the search is done again:
 
 * without any rule that rounds differently: these have so many forms of an operator that others are missed; and from
   there on with all;
-* by costs with less out of the cache than the start says, by which a descent goes another way;
+* by costs with less out of the cache than the result says, by which a descent goes another way;
 * by the costs as they are by then, again and again;
 * at last by costs that take all that wasn't measured in turns for dearer than most of it turns out to be, so that what
   is known to pay remains.
@@ -26,11 +28,13 @@ from taso_gym.search.finalist import Finalist, remaining
 
 MEASURED, FURTHER = 0.2, 0.07
 """Parts of the time for measuring costs in turns: those of the first search, and of each further one."""
+RUNS = 10
+"""What it takes to run a graph for the share that is out of the cache, its runs and its loading, in runs."""
 SEARCHES = 3
 SETTLED = 0.3
 """Part of the time after which no further search by the costs as they are begins, but for the cautious one."""
 LESS = (0.0, 0.5)
-"""Shares out of the cache by which is searched, too, where the start says more."""
+"""Shares out of the cache by which is searched, too, where the result says more."""
 FIT_APART = 0.1
 """A share of the cache that is nearer to one that was tried isn't tried."""
 
@@ -74,6 +78,7 @@ class Rivals:
         """Search in every way, as far as there is time."""
         until = time.monotonic() + SETTLED * self._seconds
         self._judge_in_turns(MEASURED)
+        self._fit()
         self._search_alike()
         self._search_by_shares()
         for number in range(1, SEARCHES + 1):
@@ -85,6 +90,14 @@ class Rivals:
         self._judge()
         if not self._over():
             self._take(self._again("cautious", self._start()))
+
+    def _fit(self) -> None:
+        """Run what the first search found, if there is time, and judge by how much of it is out of the cache there."""
+        graph, time_s = self._first.graph, self._found[0].found.state.cost.time_ps / 1e12
+        if RUNS * time_s < min(MEASURED * self._seconds, self._left()):
+            self._say("running what the first search found")
+            self.model = self.model.fitted_to(graph)
+            self._judge()
 
     def _search_alike(self) -> None:
         """Search without the rules that round differently, if there are some, and from there on with all."""
