@@ -51,6 +51,7 @@ def test_only_the_workers_that_are_measured_spin(monkeypatch: pytest.MonkeyPatch
         (2, [50, 10, 10.5], 10, 3),  # the first was disturbed
         (2, [10, 10.9], 10, 2),
         (2, [80, 50, 30, 10], 10, WINDOWS),  # no two agree
+        (2, [40_000], 40_000, 1),  # long
         (1, [50, 10], 50, 1),  # thread-CPU time isn't disturbed
     ],
 )
