@@ -156,3 +156,23 @@ def test_a_look_that_was_interrupted_goes_on(operator: str, rules: str, tmp_path
         assert not run(start, "taso", Budget(steps=steps), checkpoint=file).exhausted
         resumed = run(start, "taso", Budget(steps=60), checkpoint=file)
         assert (resumed.path, resumed.explored) == (whole.path, whole.explored)
+
+
+@pytest.mark.parametrize(("model", "rows"), [(Given(), [2, 3, 8]), (RooflineCost(), [8, 2, 3])])
+def test_where_costs_are_measured_what_moves_least_is_weighed_first(
+    model: RooflineCost, rows: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    builder = GraphBuilder({"": 20})
+    for size in (8, 2, 3):
+        builder.output(f"y{size}", builder.add("Exp", builder.input(f"x{size}", TensorType("float", (size, 3)))))
+    start = RewriteState(builder.build(), RuleSet(parse_rules("root: Exp(x) => Sqrt(x)")), model)
+    weighed = list[object]()
+
+    def change(state: RewriteState, match: Match) -> int:
+        weighed.extend(state.graph.nodes[i].sig.outputs[0].shape[0] for i in match.nodes)
+        return 0
+
+    search = Taso(start, np.random.default_rng(0))
+    monkeypatch.setattr(search, "change", change)
+    search.step()
+    assert weighed == rows

@@ -58,6 +58,7 @@ class Descent(Searcher):
         self._gains = False
         self._doubtful: list[tuple[Match, int]] = []
         self._lowest = 0
+        self._ordered: tuple[int, list[Match]] = -1, []
         self._vain: set[tuple[int, int]] = set()
         self._rival_gains: dict[Key, int] = {}
         self._looks = not self.costs_are_fixed and self._objective.is_time
@@ -78,7 +79,7 @@ class Descent(Searcher):
         state = self.state(self.best)
         if self._apply_waiting(state) or self._waiting:
             return True
-        matches = [match for row in state.matches for match in row]
+        matches = self._in_order(state)
         for match in self.chunk(matches, len(self._weighed)):
             self._weighed.append((match, change := self.change(state, match)))
             self._gains |= change < 0
@@ -87,6 +88,19 @@ class Descent(Searcher):
             return True
         self._sort_weighed()
         return bool(self._doubtful or self._waiting) or self._bottom()
+
+    def _in_order(self, state: RewriteState) -> list[Match]:
+        """Return the matches of the best state, where costs are measured those that move the fewest bytes first.
+
+        From an empty cache there may be time for few of a batch: the forms of a convolution of eight large images take
+        long to measure, and gain less than those of small ones.
+        """
+        if self._ordered[0] != self.best:
+            matches = [match for row in state.matches for match in row]
+            if not self.costs_are_fixed:
+                matches.sort(key=lambda match: self.matched(state, match).bytes_moved)
+            self._ordered = self.best, matches
+        return self._ordered[1]
 
     def _apply_waiting(self, state: RewriteState) -> bool:
         """Apply to the best state the first waiting match that still lowers the value; False if none did so far."""
@@ -148,7 +162,7 @@ class Descent(Searcher):
         found: list[tuple[int, Match, int]] = []
         for match, change in self._weighed:
             if 0 <= change <= most and (match.rule, change) not in self._vain:
-                time_ps = self.matched_ps(state, match)
+                time_ps = self.matched(state, match).time_ps
                 if time_ps >= LOOKED_AT * self.best_value and change <= DEARER * time_ps:
                     found.append((time_ps, match, change))
         return [(match, change) for _, match, change in sorted(found)]

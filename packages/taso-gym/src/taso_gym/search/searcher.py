@@ -90,14 +90,14 @@ class Searcher(ABC):
         """Return a match's change of time, or 0 where it is a gain within the noise of measured costs."""
         if change_ps >= 0 or self.costs_are_fixed:
             return change_ps
-        return change_ps if -change_ps >= NOISE * self.matched_ps(state, match) else 0
+        return change_ps if -change_ps >= NOISE * self.matched(state, match).time_ps else 0
 
     @staticmethod
-    def matched_ps(state: RewriteState, match: Match) -> int:
-        """Return the time of the operators that a match replaces."""
+    def matched(state: RewriteState, match: Match) -> Cost:
+        """Return the cost of the operators that a match replaces."""
         model, graph = state.cost_model, state.graph
         assert model is not None
-        return sum(model.node(graph.nodes[i].sig, model.context(graph, i)).time_ps for i in match.nodes)
+        return sum((model.node(graph.nodes[i].sig, model.context(graph, i)) for i in match.nodes), Cost())
 
     def _value(self, graph: Graph, cost: Cost, model: CostModel | None, nodes: int) -> int:
         if self._objective.is_time:
