@@ -4,7 +4,8 @@ A kernel that is measured alone has its operands in the cache, or out of it. Wit
 since they were made: a sum of what two large products have made finds neither in the cache, a Relu behind a
 convolution finds all of it. By onnxruntime's profile of a transformer its sums, products' parts that are cut and put
 together and the like take as long as out of the cache; of a DenseNet, whose weights are a tenth, hardly longer than in
-it (`benchmarks/in_place.py`). So the file itself is run, and its kernels without weights say which share it is.
+it (`benchmarks/in_place.py`). So the file itself is run, and later what a search found, and its kernels without weights
+say which share it is.
 """
 
 from __future__ import annotations
