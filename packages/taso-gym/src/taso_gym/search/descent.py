@@ -92,8 +92,8 @@ class Descent(Searcher):
     def _in_order(self, state: RewriteState) -> list[Match]:
         """Return the matches of the best state, where costs are measured those that move the fewest bytes first.
 
-        From an empty cache there may be time for few of a batch: the forms of a convolution of eight large images take
-        long to measure, and gain less than those of small ones.
+        From an empty cache there may be time for few of a batch, and the forms of a convolution of eight large images
+        take the longest to measure.
         """
         if self._ordered[0] != self.best:
             matches = [match for row in state.matches for match in row]
