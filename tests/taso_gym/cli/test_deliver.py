@@ -206,8 +206,8 @@ def test_a_model_that_no_rewrite_speeds_up_may_still_gain_by_settings(model, set
     """The result is slower than the file as given, which takes 1 ms, and other settings let that take ``ms``."""
 
     def measured(models, **options):
-        names = list(models)
-        times = dict(zip(names, (1.0, ms if models[names[1]] == model else 1.1), strict=True))
+        first, second, *others = models
+        times = {first: 1.0, second: ms if models[second] == model else 1.1, **dict.fromkeys(others, ms)}
         return Measurement({n: np.full((2, 5), t) for n, t in times.items()}, options["threads"], "cpu", THREAD_CPU)
 
     monkeypatch.setattr(sys.modules["taso_gym.cli.timing"], "measure", measured)
@@ -216,6 +216,33 @@ def test_a_model_that_no_rewrite_speeds_up_may_still_gain_by_settings(model, set
     assert len(asked) == 2 and asked[1] == model
     assert out.read_bytes() == model.read_bytes()
     assert out.with_name("out.session.json").exists() is written
+
+
+@pytest.mark.parametrize(("ms", "written"), [(0.95, True), (0.85, False)])
+def test_what_only_settings_gain_is_no_gain_of_a_rewrite(model, settings, monkeypatch, ms, written, capsys):
+    """The result takes 0.9 ms with other settings, the file as given 1 ms, and with these settings ``ms``."""
+
+    def measured(models, **options):
+        other = {"optimised": 0.9 if len(models) == 3 else ms, "original with the settings of the optimised one": ms}
+        times = {name: np.full((2, 5), other.get(name, 1.0)) for name in models}
+        return Measurement(times, options["threads"], "cpu", THREAD_CPU)
+
+    monkeypatch.setattr(sys.modules["taso_gym.cli.timing"], "measure", measured)
+    settings(SessionSettings("basic"))
+    out = optimised(model, "--session-settings")
+    assert (out.read_bytes() != model.read_bytes()) is written
+    assert out.with_name("out.session.json").exists()
+    assert ("a gain below 2 % counts as none, and 0.944x" in capsys.readouterr().out) is not written
+
+
+def test_what_is_in_doubt_is_said_to_be(model, monkeypatch, capsys):
+    def measured(models, **options):
+        times = {"original": np.ones((2, 5)), "optimised": np.array([[0.9, 0.9, 0.9, 1.3, 1.3]] * 2)}
+        return Measurement(times, options["threads"], "cpu", THREAD_CPU)
+
+    monkeypatch.setattr(sys.modules["taso_gym.cli.timing"], "measure", measured)
+    optimised(model)
+    assert "a gain in doubt counts as none" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("options", [("--no-measure",), ("--session-settings",)])
@@ -263,8 +290,10 @@ def test_what_only_logits_show_is_left_out_alone(tmp_path, monkeypatch, capsys):
     result = optimize(path, "greedy", rules, budget=Budget(steps=50))
     assert set(result.rule_counts()) == {"lie", "right"}
     assert not Baseline(path).differs(result.graph)
-    deliver(path, out, result, Wanted(timed=False))
+    left = []
+    deliver(path, out, result, Wanted(timed=False), left.append)
     assert "left out: lie;" in capsys.readouterr().out
+    assert [set(found.rule_counts()) for found in left] == [{"right"}]
     assert [node.op_type for node in onnx.load(out).graph.node] == ["MatMul", "Neg", "Neg", "Relu", "Softmax"]
 
 

@@ -10,6 +10,7 @@ from cost_graphs import mlp
 from taso_gym import cost
 from taso_gym.cli.judges import judge_of, provider_of
 from taso_gym.cost.recorded import Table
+from taso_gym.errors import OptionError
 
 
 def recorded(path: Path, provider: str) -> str:
@@ -28,10 +29,17 @@ def test_recorded_costs_are_of_the_provider_that_they_were_recorded_on(
 
 @pytest.mark.parametrize(
     ("name", "provider"),
-    [("onnxruntime:cuda", "cuda"), ("cupy", "cuda"), ("cupy:1", "cuda"), ("roofline", "cpu"), ("onnxruntime", "cpu")],
+    [("onnxruntime:cuda", "cuda"), ("cupy", "cuda"), ("cupy:0", "cuda"), ("roofline", "cpu"), ("onnxruntime", "cpu")],
 )
 def test_other_costs_are_told_by_name(name: str, provider: str) -> None:
     assert provider_of(name, cost.load("roofline")) == provider
+
+
+@pytest.mark.parametrize("name", ["cupy:1", "cupy:02", "cupy:10"])
+def test_costs_of_another_device_than_whole_models_are_timed_on_are_refused(name: str) -> None:
+    with pytest.raises(OptionError, match=f"expected costs of the first device, .* found {name}"):
+        provider_of(name, cost.load("roofline"))
+    assert provider_of(name, cost.load("roofline"), timed=False) == "cuda"
 
 
 @pytest.mark.parametrize(("threads", "said"), [(1, True), (2, False)])

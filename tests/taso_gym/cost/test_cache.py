@@ -145,8 +145,21 @@ def test_a_folder_that_is_no_folder(tmp_path: Path) -> None:
     with pytest.raises(CostError, match="expected a folder for the cache"):
         Cache(tmp_path / "file" / "cache.sqlite").get("a")
     (tmp_path / "taken.sqlite").mkdir()
-    with pytest.raises(CostError, match="expected a cache that can be read and written"):
-        Cache(tmp_path / "taken.sqlite").get("a")
+    for folder in (tmp_path / "taken.sqlite", Path(), Path("/")):
+        with pytest.raises(CostError, match=f"expected a file for the cache, found the folder {folder}"):
+            Cache(folder).get("a")
+
+
+def test_a_file_that_fails_to_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "cache.sqlite"
+    Cache(path).put("a", "1")
+
+    def refuses(*_: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "open", refuses)
+    with pytest.raises(CostError, match=r"expected a cache that can be read, found .*: Permission denied"):
+        Cache(path).get("a")
 
 
 def test_a_pickled_cache_opens_for_itself(tmp_path: Path) -> None:

@@ -9,8 +9,10 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from cost_graphs import mlp
+from model_texts import parsed
 
 from taso_gym.builder import GraphBuilder
 from taso_gym.cost import in_place, load
@@ -21,6 +23,7 @@ from taso_gym.cost.sessions import Runtime
 from taso_gym.cost.small_model import draw_inputs
 from taso_gym.errors import CostError, KernelError
 from taso_gym.graph import Graph
+from taso_gym.onnx_io import from_model
 from taso_gym.tensor import TensorType, symbol
 
 pytest.importorskip("onnxruntime")
@@ -173,6 +176,23 @@ def test_a_start_that_does_not_run_or_fits_into_the_cache_has_the_usual_share(
     assert OnnxRuntimeCost(cache=tmp_path / "c", start=mlp()).outside == USUAL
     monkeypatch.setattr("taso_gym.cost.onnxruntime.cache_bytes", lambda: 1)
     assert OnnxRuntimeCost(cache=tmp_path / "d", start=mlp()).outside == USUAL
+
+
+def test_inputs_that_cannot_be_drawn_are_named() -> None:
+    text = "g (seq(float[2]) xs, float[2] x) => (float[2] z) { y = SequenceAt(xs, i)\n z = Add(y, x) }"
+    graph = from_model(parsed(text, i=np.int64(0)))
+    with pytest.raises(KernelError, match="expected inputs that are tensors of a known rank, found xs"):
+        draw_inputs(graph, Dims())
+
+
+def test_a_start_whose_inputs_cannot_be_drawn_has_the_usual_share(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("taso_gym.cost.onnxruntime.cache_bytes", lambda: 1)
+    text = "g (seq(float[2]) xs, float[2] x) => (float[2] z) { y = SequenceAt(xs, i)\n z = Add(y, x) }"
+    start = from_model(parsed(text, i=np.int64(0)))
+    model = OnnxRuntimeCost(cache=tmp_path / "cache", start=start)
+    assert model.depends_on_cache and model.outside == USUAL
 
 
 @pytest.mark.parametrize("name", ["taso_gym.onnx_io.save", "taso_gym.cost.in_place.json.loads"])

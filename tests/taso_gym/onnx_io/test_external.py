@@ -250,6 +250,20 @@ def test_other_weights_of_that_name_are_not_overwritten_by_a_copy(below: Path, t
     assert other.read_bytes() == b"important"
 
 
+def test_a_data_file_that_a_copy_of_the_model_refers_to_is_kept(external: Path, tmp_path: Path) -> None:
+    model, same = tmp_path / "fast.onnx", tmp_path / "same.onnx"
+    save(load(external), model)
+    onnx_io.copy(model, same)
+    before = (tmp_path / "fast.onnx.data").read_bytes()
+    other = parsed(TEXT, **{name: value + 1 for name, value in WEIGHTS.items()})
+    onnx.save(other, tmp_path / "other", save_as_external_data=True, location="other.bin", size_threshold=100)
+    save(load(tmp_path / "other"), model)
+    assert (tmp_path / "fast.onnx.data").read_bytes() == before
+    assert load(same) == load(external) and (tmp_path / "fast.onnx.1.data").exists()
+    save(load(tmp_path / "other"), model)
+    assert {path.name for path in tmp_path.glob("fast.onnx.*")} == {"fast.onnx.data", "fast.onnx.1.data"}
+
+
 def test_a_data_file_is_named_for_where_the_model_goes(external: Path, tmp_path: Path) -> None:
     final, folder = tmp_path / "fast.onnx", tmp_path / "hidden"
     folder.mkdir()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -182,3 +183,18 @@ def test_an_interrupted_search_ends_all(when: int, optimised: Optimised, monkeyp
     result = optimised()
     assert result.search.interrupted and not result.bouts and len(asked) == 2
     assert result.search.explored == 2
+
+
+def test_what_was_found_for_one_sample_is_kept_where_it_was_interrupted(
+    optimised: Optimised, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    searched = contested.run
+
+    def interrupted(start: RewriteState, *given: Any, **options: Any) -> SearchResult:
+        assert start.graph.type_of(start.graph.info.inputs[0]) == TensorType("float", (1, WIDTH))
+        monkeypatch.setattr(contested, "run", lambda start, *_, **__: SearchResult(start, (), 0, 0.0, False, True))
+        return replace(searched(start, *given, **options), interrupted=True)
+
+    monkeypatch.setattr(contested, "run", interrupted)
+    result = optimised()
+    assert result.search.interrupted and result.is_loop and result.applied

@@ -137,6 +137,23 @@ def test_what_latency_gains_is_shown_and_no_idling(start: RewriteState, monkeypa
     assert seen == [10**9 - i * 10**8 for i in range(5)]
 
 
+def test_what_cannot_be_timed_does_not_pay(start: RewriteState, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second child is killed; the third takes half the time."""
+    measured = list[int]()
+
+    def killed(graphs: dict[str, Graph], **_: object) -> Measurement:
+        measured.append(len(measured))
+        if measured[-1] == 2:
+            raise CostError("expected child to run, found that it was killed")
+        times = {name: np.full((1, 9), 0.5 if name == "child" and measured[-1] == 3 else 1.0) for name in graphs}
+        return Measurement(times, 1, "cpu", THREAD_CPU)
+
+    monkeypatch.setattr("taso_gym.search.ranked.measure", killed)
+    with pytest.warns(UserWarning, match="wasn't timed: expected child to run"):
+        found = run(start, "ranked:latency", Budget(steps=3))
+    assert len(found.path) == 1 and found.explored == 3
+
+
 def test_latency_is_measured_by_the_same_yardstick_after_an_interruption(
     start: RewriteState, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -12,6 +12,7 @@ from taso_gym.console import say
 from taso_gym.cost.packages import PROVIDERS
 from taso_gym.cost.recorded import RecordedCost
 from taso_gym.cost_model import CostModel
+from taso_gym.errors import OptionError
 from taso_gym.graph import Graph
 
 ON_GPU = ("onnxruntime:cuda", "cupy")
@@ -39,7 +40,16 @@ def judge_of(
     return judge
 
 
-def provider_of(cost: str, judge: CostModel) -> str:
-    """Return the provider to measure whole models on where these costs are searched or judged."""
+def provider_of(cost: str, judge: CostModel, timed: bool = True) -> str:
+    """Return the provider to measure whole models on where these costs are searched or judged.
+
+    Raises:
+        OptionError: they are to be timed, and the costs are of another device than the first.
+    """
+    if timed and re.fullmatch(r"cupy:0*[1-9][0-9]*", cost):
+        raise OptionError(
+            f"expected costs of the first device, on which whole models are timed unless --no-measure, found {cost}: "
+            f"with CUDA_VISIBLE_DEVICES={cost.removeprefix('cupy:')} it is --cost cupy"
+        )
     recorded = isinstance(judge, RecordedCost) and PROVIDERS["cuda"] in judge.table.device
     return "cuda" if recorded or cost.startswith(ON_GPU) else "cpu"

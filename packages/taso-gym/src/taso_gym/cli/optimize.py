@@ -90,7 +90,8 @@ def optimize(
         bool | None,
         typer.Option(
             help="Search again in a part of the budget, with other costs and fewer rules, and choose among what is "
-            "found by timing it; default: where --cost onnxruntime measures, unless --no-measure."
+            "found by timing it; default: where --cost onnxruntime measures, unless --no-measure. Never with --steps, "
+            "--max-memory or another --objective."
         ),
     ] = None,
     force: Annotated[
@@ -104,7 +105,8 @@ def optimize(
 
     The result is compared with the original on random inputs and timed against it before it is written: what makes
     it differ is left out, and where nothing is gained the original is copied unchanged. With --cost onnxruntime a model
-    for a batch is also searched for sample by sample; it may become a loop over a network for one.
+    for a batch of fixed size is also searched for sample by sample, unless --numerics exact; it may become a loop over
+    a network for one.
     """
     loosest = numerics_named(numerics)
     check_target(output)
@@ -122,7 +124,7 @@ def optimize(
 
     used, cores = (threads, 0) if threads else (1, physical_cores())
     judge = judge_of(cost, graph, used, cache, lambda text: bar.update(task, best=f"measuring {text[:WIDEST]}"))
-    wanted = Wanted(used, not no_measure, force, session_settings, provider_of(cost, judge), cores)
+    wanted = Wanted(used, not no_measure, force, session_settings, provider_of(cost, judge, not no_measure), cores)
     if not force:
         expect_timed(model, graph, wanted)
     options: dict[str, Any] = {} if alpha is None else {"alpha": alpha}
@@ -145,7 +147,7 @@ def optimize(
             **options,
         )
     _report(result, cost)
-    deliver(model, output, result, wanted)
+    deliver(model, output, result, wanted, _say_applied)
 
 
 def _read(model: Path, dims: dict[str, int], opset: int | None, strict: bool) -> Graph:
@@ -172,6 +174,12 @@ def _report(result: Result, cost: str) -> None:
     say(headline(result, cost))
     for bout in result.bouts:
         say(f"measured against the fastest before: {bout}")
+    _say_applied(result)
+    if hint := newer_opset(result.original, result.search.state.rules):
+        say(hint)
+
+
+def _say_applied(result: Result) -> None:
     if result.is_loop:
         say("sample by sample: the result is a loop (Scan) over the batch, and what follows is of one sample")
     if result.applied:
@@ -179,8 +187,6 @@ def _report(result: Result, cost: str) -> None:
         say(str(result.sites))
         if added := beyond_the_standard(result):
             say(f"operators beyond the ONNX standard: {added}; onnxruntime runs them, --portable does without")
-    if hint := newer_opset(result.original, result.search.state.rules):
-        say(hint)
 
 
 def headline(result: Result, cost: str) -> str:

@@ -8,9 +8,11 @@ from pathlib import Path
 from taso_gym.console import progress_bar, say
 from taso_gym.cost.measure import SessionSettings, measure
 from taso_gym.cost.measurement import Measurement
+from taso_gym.cost.session_settings import DEFAULT
 from taso_gym.errors import CostError
 
 ORIGINAL, RESULT = "original", "optimised"
+SET = "original with the settings of the optimised one"
 
 
 def timed(
@@ -18,20 +20,23 @@ def timed(
 ) -> Measurement:
     """Measure the file as given and the result side by side, at the sizes that were costed, and print both.
 
+    Where the result has session settings of its own, the file as given is measured with these, too.
+
     Raises:
         CostError: one of them can't be timed.
     """
+    files = {ORIGINAL: model, RESULT: result} | ({SET: model} if settings != DEFAULT and result != model else {})
     with progress_bar() as bar:
         task = bar.add_task("measuring", best="")
         found = measure(
-            {ORIGINAL: model, RESULT: result},
-            settings={RESULT: settings},
+            files,
+            settings={RESULT: settings, SET: settings},
             threads=threads,
             provider=provider,
             dims=dims,
             progress=lambda done, total: bar.update(task, best=f"round {done} of {total}"),
         )
-    for name in (ORIGINAL, RESULT):
+    for name in files:
         say(f"{name}: {found.time_ms(name):.3f} ms in onnxruntime ({found.conditions})")
     if found.unstable:
         say("the machine was busy: halves of the measurement differ by over 2 %")

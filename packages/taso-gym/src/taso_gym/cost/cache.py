@@ -120,9 +120,10 @@ class Cache:
                 self.path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise CostError(f"expected a folder for the cache, found {self.path.parent}: {error.strerror}") from error
-        if not self.path.parent.is_dir():
-            raise CostError(f"expected a folder for the cache, found none at {self.path.parent}")
-        self._expect_cache()
+        try:
+            self._expect_cache()
+        except OSError as error:
+            raise CostError(f"expected a cache that can be read, found {self.path}: {error.strerror}") from error
         with _locked(self.path.with_name(self.path.name + ".lock")):  # one process at a time looks, and repairs
             try:
                 return self._checked()
@@ -134,6 +135,10 @@ class Cache:
 
     def _expect_cache(self) -> None:
         """Refuse a file that somebody named and that is something else; the user's own cache is a cache, if damaged."""
+        if not self.path.parent.is_dir():
+            raise CostError(f"expected a folder for the cache, found none at {self.path.parent}")
+        if self.path.is_dir():
+            raise CostError(f"expected a file for the cache, found the folder {self.path}")
         if self._own or not self.path.is_file() or not self.path.stat().st_size:
             return
         with self.path.open("rb") as file:

@@ -78,6 +78,10 @@ class Measurement:
         saved = 1 - 1 / found.ratio
         return saved if saved >= MIN_GAIN and found.low > 1 and min(each) > 1 else 0.0
 
+    def beside(self, reference: str, other: str) -> Measurement:
+        """Return the rounds of two of the models, the first of which is the reference."""
+        return replace(self, rounds={name: self.rounds[name] for name in (reference, other)})
+
     def split(self) -> tuple[Measurement, Measurement]:
         """Return every other pair of sessions, and those between.
 

@@ -15,6 +15,7 @@ import math
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from copy import copy
 from functools import cached_property, partial
 from numbers import Real
@@ -32,7 +33,7 @@ from taso_gym.cost.regional import RegionalCost, describe
 from taso_gym.cost.sessions import Runtime
 from taso_gym.cost.small_model import OPSET, SmallModel, draw_inputs
 from taso_gym.cost.work import Work
-from taso_gym.errors import OptionError
+from taso_gym.errors import KernelError, OptionError, OutOfMemoryError
 from taso_gym.graph import Graph
 from taso_gym.onnx_io import to_model
 from taso_gym.signature import Signature
@@ -254,9 +255,10 @@ class OnnxRuntimeCost(RegionalCost):
         for region in sorted(keys, key=lambda region: -max(map(doubts.__getitem__, unsettled[region]), default=0)):
             missing = unsettled[region].keys() - turns.keys()
             if missing and time.monotonic() < began + seconds / 2:
-                nodes = {node.key: node for node in self.executed_alone(region)}
-                named = ((key, nodes.get(key.removeprefix(COLD))) for key in missing)
-                turns |= {key: Turn(key, node) for key, node in named if node}  # a cache may have other names for some
+                with suppress(KernelError, MemoryError, OutOfMemoryError):  # it did run before: memory is short for now
+                    nodes = {node.key: node for node in self.executed_alone(region)}
+                    named = ((key, nodes.get(key.removeprefix(COLD))) for key in missing)
+                    turns |= {key: Turn(key, node) for key, node in named if node}  # a cache may have other names
         doubtful = sorted(turns.values(), key=lambda turn: -doubts[turn.key])
         other = copy(self)
         other._node_times = self._node_times.in_turns(doubtful, began + seconds - time.monotonic(), progress)

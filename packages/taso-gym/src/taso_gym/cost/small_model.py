@@ -46,8 +46,15 @@ POSITIVE = frozenset({"Sqrt", "Log", "Pow", "BatchNormalization", "Acosh", "Acos
 
 
 def draw_inputs(graph: Graph, dims: Dims) -> dict[str, NDArray[Any]]:
-    """Return values for a graph's inputs that are tensors, by name."""
+    """Return values for a graph's inputs, by name.
+
+    Raises:
+        KernelError: an input isn't a tensor, or of unknown rank.
+    """
     types = {graph.leaves[value].name: dims.bind([graph.type_of(value)])[0] for value in graph.info.inputs}
+    for name, t in types.items():
+        if not isinstance(t, TensorType) or t.shape is None:
+            raise KernelError(f"expected inputs that are tensors of a known rank, found {name}")
     rng = np.random.default_rng(0)
     return {name: draw(t, rng) for name, t in types.items() if isinstance(t, TensorType)}
 

@@ -130,13 +130,20 @@ def save(graph: Graph, path: str | Path, *, final: str | Path | None = None) -> 
 
 
 def _data_name(target: Path) -> str:
-    """Return a name for the data file of a model: of a file that isn't there, or that the model there refers to."""
-    try:
-        own = data_files(target) if target.is_file() else []
-    except ModelError:  # what is there is no model, and refers to nothing
-        own = []
+    """Return a name for a model's data file: of a file that isn't there, or that only the model there refers to."""
+    own = _refers_to(target)
+    if own:  # a copy of the model, perhaps
+        own -= set().union(*(_refers_to(other) for other in target.parent.glob("*.onnx") if other != target))
     names = (f"{target.name}{f'.{number}' if number else ''}.data" for number in count())
     return next(name for name in names if name in own or not target.with_name(name).exists())
+
+
+def _refers_to(path: Path) -> set[str]:
+    """Return the names of the data files of a model; none where there is no model."""
+    try:
+        return set(data_files(path)) if path.is_file() else set()
+    except (ModelError, OSError):
+        return set()
 
 
 def copy(source: str | Path, path: str | Path) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -158,6 +159,9 @@ class ContestedSearch:
         The batch at once isn't run against a loop that is hopeless by the costs, but a loop always is against it.
         """
         plain = next(f for f in (best, *others) if f and not self._is_loop(f))
+        if self._interrupted and best.found.path and not plain.found.path:  # there was no time for the batch at once
+            with suppress(ModelError):
+                return best, self._whole(best)
         other = next(filter(None, others), None)
         hopeless = other and plain is best and self._time_ps(other) > HOPELESS * self._time_ps(best)
         if other is None or hopeless or self._interrupted:

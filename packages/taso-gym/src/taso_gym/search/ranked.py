@@ -5,6 +5,7 @@ Rewriting stays exact, and no change that wasn't measured is ever trusted: the m
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any, Protocol
 
@@ -15,7 +16,7 @@ from taso_gym.checks import check_finite, check_positive
 from taso_gym.cost.measure import measure
 from taso_gym.cost.onnxruntime import OnnxRuntimeCost
 from taso_gym.cost_model import CostModel
-from taso_gym.errors import OptionError
+from taso_gym.errors import CostError, OptionError
 from taso_gym.graph import Graph
 from taso_gym.rules.state import Match, RewriteState
 from taso_gym.search.ranking import ChangeModel, change_features
@@ -101,12 +102,16 @@ class LatencyJudge:
         """Measure with the yardstick of before: another day the start takes longer, and so does all else."""
         self._start_ps = start_ps
 
-    def child(self, state: RewriteState, match: Match, state_ps: int) -> int:  # noqa: ARG002
-        """Return the latency after a match."""
+    def child(self, state: RewriteState, match: Match, state_ps: int) -> int:
+        """Return the latency after a match; that before it where the child can't be timed, so that it doesn't pay."""
         assert self._start is not None
         graphs = {"start": self._start, "child": state.child_graph(match)}
-        found = measure(graphs, dims=costs.bind_dims(self._start), seed=self._children, **self._how)
         self._children += 1
+        try:
+            found = measure(graphs, dims=costs.bind_dims(self._start), seed=self._children - 1, **self._how)
+        except CostError as error:  # a child process was killed for its memory, perhaps
+            warnings.warn(f"{match} wasn't timed: {error}", stacklevel=2)
+            return state_ps
         return round(self._start_ps / found.speedup("child").ratio)
 
 
