@@ -88,10 +88,15 @@ def test_a_gpu_that_is_not_there_is_named(gpus: Path, monkeypatch: pytest.Monkey
 
 @pytest.mark.parametrize(
     ("visible", "name"),
-    [("0", "NVIDIA A100"), ("GPU-55", "NVIDIA A100"), ("MIG-66-1", "NVIDIA A100 MIG 1g.5gb"), ("1", "NVIDIA T4")],
+    [
+        ("0", "NVIDIA A100 MIG 3g.20gb"),
+        ("GPU-55", "NVIDIA A100 MIG 3g.20gb"),
+        ("MIG-66-1", "NVIDIA A100 MIG 1g.5gb"),
+        ("1", "NVIDIA T4"),
+    ],
 )
-def test_without_the_drivers_files_its_tool_is_asked(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, visible: str, name: str
+def test_the_drivers_tool_knows_slices_the_first_of_which_is_used(
+    gpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, visible: str, name: str
 ) -> None:
     tool = tmp_path / "nvidia-smi"
     lines = (
@@ -104,7 +109,7 @@ def test_without_the_drivers_files_its_tool_is_asked(
     tool.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
-    assert gpu_name(tmp_path / "none") == name
+    assert gpu_name(gpus) == gpu_name(tmp_path / "none") == name
 
 
 @pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="only Linux says which CPUs a process may use")

@@ -71,7 +71,7 @@ def gpu_name(gpus: Path = GPUS) -> str:
         CostError: neither the driver nor nvidia-smi knows the GPU that CUDA_VISIBLE_DEVICES says.
     """
     visible = os.environ.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0].strip()
-    for listed in (_of_driver(gpus), _of_tool()):
+    for listed in (_of_tool().items(), _of_driver(gpus)):  # the driver's files don't know slices
         for key, name in listed:
             if key == visible or (visible.startswith(("GPU-", "MIG-")) and key.startswith(visible)):  # UUIDs may be cut
                 return name
@@ -85,14 +85,18 @@ def _of_driver(gpus: Path) -> Iterator[tuple[str, str]]:
         yield from ((key, facts["Model"]) for key in (str(number), facts.get("GPU UUID", "?")))
 
 
-def _of_tool() -> Iterator[tuple[str, str]]:
-    """Yield the same by nvidia-smi, which knows slices (MIG), too, and works where the driver's files aren't there."""
+def _of_tool() -> dict[str, str]:
+    """Return the same by nvidia-smi; of a GPU that has slices (MIG) it is the name of the first, which CUDA runs on."""
+    names: dict[str, str] = {}
     if not (tool := which("nvidia-smi")):
-        return
-    gpu = ""
+        return names
+    gpu = number = uuid = ""
     for line in subprocess.run([tool, "-L"], capture_output=True, text=True, check=False).stdout.splitlines():
         if found := re.match(r"GPU (\d+): (.+) \(UUID: (\S+)\)", line):
-            gpu = found[2]
-            yield from ((key, gpu) for key in (found[1], found[3]))
+            number, gpu, uuid = found.groups()
+            names |= {number: gpu, uuid: gpu}
         elif found := re.match(r"\s+(MIG \S+) .*\(UUID: (\S+)\)", line):
-            yield found[2], f"{gpu} {found[1]}"
+            names[found[2]] = f"{gpu} {found[1]}"
+            if names[number] == gpu:
+                names |= {number: names[found[2]], uuid: names[found[2]]}
+    return names
