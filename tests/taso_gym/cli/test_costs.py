@@ -150,7 +150,7 @@ def test_a_table_that_could_not_be_named_later_is_refused_at_once(name, tmp_path
 
 @pytest.mark.parametrize(
     ("cost", "provider"),
-    [("onnxruntime:cuda", "cuda"), ("cupy", "cuda"), ("cupy:1", "cuda"), ("roofline", "cpu"), ("onnxruntime", "cpu")],
+    [("onnxruntime:cuda", "cuda"), ("cupy", "cuda"), ("cupy:0", "cuda"), ("roofline", "cpu"), ("onnxruntime", "cpu")],
 )
 def test_predictions_are_compared_with_the_device_that_they_are_of(cost, provider, model, monkeypatch, capsys):
     asked = []

@@ -243,7 +243,7 @@ def _compare(model: Path, written: Path, result: Result, wanted: Wanted) -> bool
         return False
     console.print(report)
     if wanted.provider != "cpu":
-        say("compared on the CPU, timed on the GPU: taso-gym compares nothing there")
+        say("compared on the CPU: taso-gym compares nothing on a GPU")
     if not report.ok and not wanted.force:
         raise _DifferenceError(report.verdict)
     return True
