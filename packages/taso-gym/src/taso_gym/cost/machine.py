@@ -97,6 +97,6 @@ def _of_tool() -> dict[str, str]:
             names |= {number: gpu, uuid: gpu}
         elif found := re.match(r"\s+(MIG \S+) .*\(UUID: (\S+)\)", line):
             names[found[2]] = f"{gpu} {found[1]}"
-            if names[number] == gpu:
+            if names[number] == gpu:  # the first
                 names |= {number: names[found[2]], uuid: names[found[2]]}
     return names

@@ -51,12 +51,13 @@ def draw_inputs(graph: Graph, dims: Dims) -> dict[str, NDArray[Any]]:
     Raises:
         KernelError: an input isn't a tensor, or of unknown rank.
     """
-    types = {graph.leaves[value].name: dims.bind([graph.type_of(value)])[0] for value in graph.info.inputs}
-    for name, t in types.items():
+    rng, drawn = np.random.default_rng(0), dict[str, NDArray[Any]]()
+    for value in graph.info.inputs:
+        name, [t] = graph.leaves[value].name, dims.bind([graph.type_of(value)])
         if not isinstance(t, TensorType) or t.shape is None:
             raise KernelError(f"expected inputs that are tensors of a known rank, found {name}")
-    rng = np.random.default_rng(0)
-    return {name: draw(t, rng) for name, t in types.items() if isinstance(t, TensorType)}
+        drawn[name] = draw(t, rng)
+    return drawn
 
 
 def draw(t: TensorType, rng: np.random.Generator, ones: bool = False, positive: bool = False) -> NDArray[Any]:
