@@ -8,9 +8,11 @@ Weights are random and of a realistic scale; nothing is downloaded. benchmarks/r
 import argparse
 import contextlib
 import io
+import sys
 import tomllib
 import warnings
 from collections.abc import Mapping
+from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -156,11 +158,15 @@ def _without_compiled_operators() -> None:
     """Let torchvision be imported where its compiled part belongs to another build of torch; no network needs it."""
     import torch
 
-    if not _LIBRARIES:
+    try:
+        with contextlib.suppress(ModuleNotFoundError):  # which matters to its own networks only
+            import_module("torchvision")
+    except RuntimeError:  # an operator of it isn't there
+        for name in [name for name in sys.modules if name.partition(".")[0] == "torchvision"]:
+            del sys.modules[name]
         _LIBRARIES.append(torch.library.Library("torchvision", "FRAGMENT"))
         for name in ("nms", "qnms"):
-            with contextlib.suppress(RuntimeError):  # it is defined already
-                _LIBRARIES[0].define(f"{name}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
+            _LIBRARIES[0].define(f"{name}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
 
 
 _LIBRARIES: list[Any] = []

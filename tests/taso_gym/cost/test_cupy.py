@@ -12,7 +12,7 @@ from cost_graphs import mlp, weight
 from taso_gym.builder import GraphBuilder
 from taso_gym.cost import cupy as cupy_module
 from taso_gym.cost import load
-from taso_gym.cost.cuda_kernels import kernel
+from taso_gym.cost.cuda_kernels import kernel, normalization
 from taso_gym.cost.cupy import CupyCost, graph_time_ms
 from taso_gym.cost.regional import NEVER_PS
 from taso_gym.errors import CostError, MissingPackageError
@@ -91,7 +91,7 @@ def device(monkeypatch: pytest.MonkeyPatch) -> type[Device]:
 def refused(error: Exception | None, monkeypatch: pytest.MonkeyPatch, cache: Path, start: Graph | None = None) -> int:
     """Cost of a product whose kernel fails so, or works."""
 
-    def made(_: Signature) -> None:
+    def made(_: Signature, tf32: bool) -> None:
         if error:
             raise error
 
@@ -202,7 +202,28 @@ def test_a_convolution_by_cudnn_is_right(group: int) -> None:
     op = OPERATORS["", "Conv"]
     assert op.body is not None
     expected = op.body(FLOAT64, *(FLOAT64.asarray(draw(t, rng)) for t in types), **dict(sig.attrs))
-    np.testing.assert_allclose(found, expected, rtol=5e-3)  # cuDNN may round operands to TF32
+    assert np.linalg.norm(found - expected) < 1e-6 * np.linalg.norm(expected)  # no operand was rounded to TF32
+
+
+@pytest.mark.gpu
+def test_a_normalization_is_right_and_one_kernel(tmp_path: Path) -> None:
+    import cupy
+
+    from taso_gym.cost.small_model import draw
+    from taso_gym.ops.floating import FLOAT64
+
+    image, channels = TensorType("float", (8, 64, 112, 112)), TensorType("float", (64,))
+    types, op = [image, *[channels] * 4], OPERATORS["", "BatchNormalization"]
+    sig = signature(op, {}, types)
+    rng = np.random.default_rng(0)
+    assert op.body is not None
+    arrays = [draw(t, rng) for t in types]
+    arrays[4] = np.abs(arrays[4])
+    run = normalization([cupy.asarray(a) for a in arrays], sig.attr("epsilon"))
+    expected = op.body(FLOAT64, *map(FLOAT64.asarray, arrays), **dict(sig.attrs))
+    np.testing.assert_allclose(cupy.asnumpy(run()), expected, rtol=1e-5, atol=1e-6)
+    model = CupyCost(cache=tmp_path / "cache.sqlite")
+    assert model.node(sig).time_ps < 2 * model.node(signature(OPERATORS["", "Relu"], {}, [image])).time_ps
 
 
 @pytest.mark.gpu

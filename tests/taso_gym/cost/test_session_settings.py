@@ -46,12 +46,17 @@ def test_real_sessions_take_all_of_them(tmp_path: Path) -> None:
 def test_code_and_json_say_the_same(tmp_path: Path) -> None:
     model, settings = write_chain(tmp_path / "a.onnx", 1), SessionSettings("basic", ("GeluFusion",))
     write_settings(tmp_path / "a.session.json", settings, 2)
-    assert "CUDAExecutionProvider" in code(model, settings, 2, "cuda")
+    on_gpu = code(model, settings, 2, "cuda")
+    assert (
+        "CUDAExecutionProvider" in on_gpu
+        and "preload_dlls" in on_gpu
+        and "preload_dlls" not in code(model, settings, 2)
+    )
     found = json.loads((tmp_path / "a.session.json").read_text())
     assert found["graph_optimization_level"] == "ORT_ENABLE_BASIC" and found["disabled_optimizers"] == ["GeluFusion"]
     assert found["providers"] == ["CPUExecutionProvider"]
     text = code(model, settings, 2)
-    assert "ORT_ENABLE_BASIC" in text and "['GeluFusion']" in text
+    assert "ORT_ENABLE_BASIC" in text and "['GeluFusion']" in text and "preload_dlls" not in text
     names: dict[str, object] = {}
     exec(text, names)  # noqa: S102
     assert names["session"].get_providers()  # pyright: ignore[reportAttributeAccessIssue]

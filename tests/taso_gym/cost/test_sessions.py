@@ -13,6 +13,7 @@ import pytest
 from onnx import ModelProto, TensorProto, helper
 
 from taso_gym.cost import beside, sessions
+from taso_gym.cost.beside import Serialised
 from taso_gym.cost.sessions import WINDOWS, Runtime
 from taso_gym.errors import CostError, KernelError, OutOfMemoryError
 
@@ -84,6 +85,24 @@ def test_what_takes_longer_is_run_less_often(run_ms: float, measured: int, monke
     assert runtime.time(b"", {}) == run_ms * 1e9
     before = 2 if run_ms * 1e6 < sessions.SLOW_NS else 1
     assert now[0] == (before + measured) * run_ms * 1e6
+
+
+@pytest.mark.parametrize(("one_us", "more_us", "expected_us"), [(20, 84, 8), (20, 19, 0), (150, 950, 135)])
+def test_a_gpu_runs_copies_of_what_is_short(
+    one_us: float, more_us: float, expected_us: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run of one is mostly its beginning and end, which a network has once."""
+    runtime = Runtime("cpu", 1)
+    runtime.provider = "cuda"
+
+    def window(model: bytes | Serialised, *_: object) -> int:
+        content = model.content if isinstance(model, Serialised) else model
+        assert isinstance(content, bytes)
+        return int((one_us if len(ModelProto.FromString(content).graph.node) == 1 else more_us) * 1e6)
+
+    monkeypatch.setattr(runtime, "_time", window)
+    monkeypatch.setattr(runtime, "_overhead_ps", lambda cold: 15 * 10**6)
+    assert runtime.time(product(), {}) == expected_us * 1e6
 
 
 def test_a_provider_that_does_not_work_is_an_error_at_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,11 +8,12 @@ from typing import Annotated
 import typer
 
 from taso_gym.cost.devices import DEFAULT_DEVICE, DEVICES
+from taso_gym.cost.recorded import table_names
 
 COSTS = (
     f"roofline (of {DEFAULT_DEVICE}; roofline:DEVICE of {', '.join(d for d in DEVICES if d != DEFAULT_DEVICE)}), "
     "onnxruntime (measured here; onnxruntime:cuda on a GPU), cupy (CUDA kernels, measured here), recorded:NAME "
-    "(epyc-zen4-1t, or a file of taso-gym record)"
+    f"({', '.join(table_names())}, or a file of taso-gym record)"
 )
 CLASSES = "exact (every bit stays), reassociate (roundings in another order), fast (forms that lose some accuracy, too)"
 RULE_SETS = "default (all hand-written ones), a topic of it, basis or full (generated), or a .rules or .pb file"

@@ -2,7 +2,7 @@
 
 Most operators run the body that defines them, over CuPy's array module. Those whose body would be many kernels where
 libraries have one are run otherwise: a convolution by cuDNN (its graph interface takes CuPy's arrays as they are), a
-window pool as one reduction over a strided view.
+window pool as one reduction over a strided view, a BatchNormalization as one elementwise kernel.
 """
 
 from __future__ import annotations
@@ -24,11 +24,16 @@ from taso_gym.tensor import TensorType
 
 Run = Callable[[], Any]
 CUDNN_TYPES = {"float": "FLOAT", "float16": "HALF", "bfloat16": "BFLOAT16"}
+DOUBLE = 8
 POOLS = {"MaxPool": "max", "AveragePool": "mean"}
 
 
-def kernel(sig: Signature) -> Run:
+def kernel(sig: Signature, tf32: bool = False) -> Run:
     """Return a function that runs a signature once, on inputs made for it; its symbols are bound.
+
+    Args:
+        sig: what runs.
+        tf32: let a convolution of float32 round its operands to 10 bits of mantissa.
 
     Raises:
         MissingPackageError: CuPy, or for a convolution cuDNN's front end, isn't installed.
@@ -41,9 +46,11 @@ def kernel(sig: Signature) -> Run:
             raise KernelError(f"expected tensors as operands of {sig.op.key}, found {t}")
         arrays.append(None if t is None else cupy.asarray(draw(t, rng, ones=sig.op.name in DIVISIONS)))
     if sig.op.name == "Conv" and _fits_cudnn(sig):
-        return _convolution(sig, arrays)
+        return _convolution(sig, arrays, tf32)
     if sig.op.name in POOLS and len(sig.outputs) == 1:
         return _pool(sig, arrays[0])
+    if sig.op.name == "BatchNormalization" and len(sig.outputs) == 1 and arrays[0].dtype.itemsize < DOUBLE:
+        return normalization(arrays, sig.attr("epsilon"))
     return _body(sig, arrays)
 
 
@@ -74,7 +81,7 @@ def cudnn_version() -> str:
     """Return the version of cuDNN, "none" where it or its front end isn't installed."""
     try:
         return str(require("cudnn").backend_version())
-    except (MissingPackageError, OSError):
+    except (MissingPackageError, OSError, RuntimeError):  # it looks for cuDNN only when it is called
         return "none"
 
 
@@ -83,7 +90,7 @@ def _cudnn_handle(device: int) -> Any:  # noqa: ARG001 - the current one; each h
     return require("cudnn").create_handle()
 
 
-def _convolution(sig: Signature, arrays: Sequence[Any]) -> Run:
+def _convolution(sig: Signature, arrays: Sequence[Any], tf32: bool) -> Run:
     """Run a convolution by cuDNN, in the layout of the file, then add the bias; groups follow from the shapes."""
     cupy, cudnn = require("cupy"), require("cudnn")
     data, output = sig.inputs[0], sig.outputs[0]
@@ -109,12 +116,7 @@ def _convolution(sig: Signature, arrays: Sequence[Any]) -> Run:
         dilation=list(sig.attr("dilations")),
     )
     result.set_output(True).set_dim(list(y.shape)).set_stride(_strides(y)).set_data_type(kind)
-    graph.validate()
-    graph.build_operation_graph()
-    graph.create_execution_plans([cudnn.heur_mode.A, cudnn.heur_mode.FALLBACK])
-    graph.check_support()
-    graph.build_plans()
-    workspace = cupy.empty(max(graph.get_workspace_size(), 1), cupy.uint8)
+    workspace = cupy.empty(max(_planned(graph, data.dtype == "float" and not tf32), 1), cupy.uint8)
     bias = arrays[2].reshape(1, -1, *[1] * spatial) if len(arrays) > 2 and arrays[2] is not None else None
 
     def run() -> Any:
@@ -126,12 +128,34 @@ def _convolution(sig: Signature, arrays: Sequence[Any]) -> Run:
     return run
 
 
+def _planned(graph: Any, exact: bool) -> int:
+    """Choose how cuDNN computes a graph, without rounding operands if it has to be ``exact``; return bytes it needs."""
+    cudnn = require("cudnn")
+    graph.validate()
+    graph.build_operation_graph()
+    graph.create_execution_plans([cudnn.heur_mode.A, cudnn.heur_mode.FALLBACK])
+    if exact:
+        graph.deselect_numeric_notes([cudnn.numerical_note.TENSOR_CORE, cudnn.numerical_note.DOWN_CONVERT_INPUTS])
+    graph.check_support()
+    graph.build_plans()
+    return graph.get_workspace_size()
+
+
 def _tensor(graph: Any, name: str, array: Any, kind: Any) -> Any:
     return graph.tensor(name=name, dim=list(array.shape), stride=_strides(array), data_type=kind)
 
 
 def _strides(array: Any) -> list[int]:
     return [stride // array.dtype.itemsize for stride in array.strides]
+
+
+def normalization(arrays: Sequence[Any], epsilon: float) -> Run:
+    """Scale and shift each channel (the second axis) in one kernel."""
+    cupy, (x, *others) = require("cupy"), arrays
+    facts = [a.reshape(-1, *[1] * (x.ndim - 2)) for a in others]
+    body = f"y = (x - mean) * rsqrt((float)var + {epsilon!r}f) * scale + bias"
+    scaled = cupy.ElementwiseKernel("T x, T scale, T bias, T mean, T var", "T y", body, "normalize")
+    return lambda: scaled(x, *facts)
 
 
 def _pool(sig: Signature, x: Any) -> Run:

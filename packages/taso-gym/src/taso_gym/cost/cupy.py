@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from collections.abc import Callable, Hashable, Mapping
 from functools import cached_property
 from pathlib import Path
@@ -31,7 +32,8 @@ from taso_gym.onnx_io import to_model
 from taso_gym.signature import OpaqueOperator, Signature
 from taso_gym.tensor import TensorType, numpy_dtype
 
-WARM_UPS = 3
+WARM_UPS, WARM_S = 3, 0.02
+"""Before it is timed, work is done so often and so long: a device that had nothing to do is slower."""
 MIN_RUNS, MAX_RUNS = 9, 101
 ENOUGH_MS = 30.0
 BY_BYTES = frozenset({"Resize"})
@@ -63,7 +65,8 @@ class CupyCost(StartedCost):
             dims: values of dimension symbols.
             start: the graph that a search begins with; what fails of it costs its roofline bound, wherever it is, and
                 all else that fails more than the whole start.
-            tf32: let matrix products of float32 round their operands to 10 bits of mantissa, as onnxruntime does.
+            tf32: let matrix products and convolutions of float32 round their operands to 10 bits of mantissa, as
+                onnxruntime does.
             cache: file of the measurements; None for the user's.
             progress: called with a description of each signature before it is measured.
 
@@ -120,7 +123,7 @@ class CupyCost(StartedCost):
     def _measure(self, sig: Signature) -> dict[str, Any]:
         try:
             with require("cupy").cuda.Device(self._device), _Precision(self.tf32):
-                return {"ps": int(time_ms(kernel(sig), self._device) * 1e9)}
+                return {"ps": int(time_ms(kernel(sig, self.tf32), self._device) * 1e9)}
         except _refusals() as error:
             raise failure(f"a kernel for {sig.op.key}", error) from error
 
@@ -181,8 +184,12 @@ def time_ms(run: Callable[[], Any], device: int = 0) -> float:
     size = cupy.cuda.runtime.getDeviceProperties(device)["l2CacheSize"]
     buffer = cupy.empty(FLUSHES * max(size, 1 << 20), cupy.uint8)
     start, stop = cupy.cuda.Event(), cupy.cuda.Event()
-    for _ in range(WARM_UPS):
+    runs, began = 0, time.monotonic()
+    while runs < WARM_UPS or time.monotonic() < began + WARM_S:
         run()
+        start.record()
+        start.synchronize()
+        runs += 1
     times: list[float] = []
     while len(times) < MIN_RUNS or (len(times) < MAX_RUNS and sum(times) < ENOUGH_MS):
         buffer.fill(len(times) & 1)
@@ -209,7 +216,9 @@ def graph_time_ms(graph: Graph, dims: Mapping[str, int] | None = None, device: i
     with cupy.cuda.Device(device), cupy.cuda.Stream(non_blocking=True) as stream:
         options = {"device_id": str(device), "user_compute_stream": str(stream.ptr)}
         provider = PROVIDERS["cuda"]
+        ort.set_default_logger_severity(3)  # given options it looks for a plugin first, and warns that there is none
         session = ort.InferenceSession(to_model(graph).SerializeToString(), providers=[(provider, options)])
+        ort.set_default_logger_severity(2)
         if (found := session.get_providers()[0]) != provider:
             raise CostError(f"expected the provider {provider} to work, found {found} in its place")
         binding, rng = session.io_binding(), np.random.default_rng(0)

@@ -82,6 +82,8 @@ def open_session(settings: Mapping[str, Any]) -> Any:
     options.graph_optimization_level = getattr(
         ort.GraphOptimizationLevel, LEVELS.get(settings["level"], "ORT_ENABLE_ALL")
     )
+    if settings["provider"] == "CUDAExecutionProvider":
+        ort.preload_dlls()  # CUDA's libraries may be Python packages
     session = ort.InferenceSession(
         settings["model"],
         options,

@@ -110,7 +110,12 @@ class NodeTimes:
         return self._times[key]
 
     def unsettled(self, keys: Iterable[str]) -> dict[str, float]:
-        """Return which of these, in the cache or out of it, are worth turns, and by what part they may be off."""
+        """Return which of these, in the cache or out of it, are worth turns, and by what part they may be off.
+
+        None on a GPU, which other processes don't use meanwhile.
+        """
+        if self._runtime.provider != "cpu":
+            return {}
         found = {key: uncertainty(self._taken(key)) for key in _parts_of(keys)}
         return {key: part for key, part in found.items() if part}
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import re
 import tempfile
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -46,10 +48,19 @@ def require_provider(provider: str) -> Any:
     if provider not in tuple(PROVIDERS):
         raise OptionError(f"expected a provider among {', '.join(PROVIDERS)}, found {provider!r}")
     ort = require("onnxruntime")
+    if provider == "cuda":
+        _load_libraries(ort)
     found = ort.get_available_providers()
     if PROVIDERS[provider] not in found:
         raise CostError(f"expected onnxruntime with the provider {PROVIDERS[provider]}, found {', '.join(found)}")
     return ort
+
+
+@cache
+def _load_libraries(ort: Any) -> None:
+    """Load CUDA's libraries from the packages that the extra brings, where onnxruntime doesn't look by itself."""
+    with redirect_stdout(io.StringIO()):  # where it says which it doesn't find: the system may have them
+        ort.preload_dlls()
 
 
 def failure(expected: str, error: Exception) -> KernelError | OutOfMemoryError:

@@ -73,14 +73,16 @@ def write_settings(path: Path, settings: SessionSettings, threads: int, provider
 
 def code(model: Path, settings: SessionSettings, threads: int, provider: str = "cpu") -> str:
     """Return Python code that opens a model with settings."""
-    return (
-        "import onnxruntime as ort\n"
-        "options = ort.SessionOptions()\n"
-        f"options.graph_optimization_level = ort.GraphOptimizationLevel.{level_name(settings)}\n"
-        f"options.intra_op_num_threads = {threads}\n"
-        f"session = ort.InferenceSession({str(model)!r}, options, providers={[PROVIDERS[provider]]!r}, "
-        f"disabled_optimizers={list(settings.disabled)!r})"
-    )
+    given = f"providers={[PROVIDERS[provider]]!r}, disabled_optimizers={list(settings.disabled)!r}"
+    lines = [
+        "import onnxruntime as ort",
+        *(["ort.preload_dlls()  # CUDA's, where they are Python packages"] if provider == "cuda" else []),
+        "options = ort.SessionOptions()",
+        f"options.graph_optimization_level = ort.GraphOptimizationLevel.{level_name(settings)}",
+        f"options.intra_op_num_threads = {threads}",
+        f"session = ort.InferenceSession({str(model)!r}, options, {given})",
+    ]
+    return "\n".join(lines)
 
 
 def level_name(settings: SessionSettings) -> str:

@@ -19,6 +19,7 @@ from onnx import ModelProto, TensorProto, helper
 
 from taso_gym.checks import check_positive
 from taso_gym.cost.beside import ELSEWHERE, LARGE_BYTES, Serialised, aligned
+from taso_gym.cost.copies import copied
 from taso_gym.cost.eviction import Eviction
 from taso_gym.cost.machine import cpu_name, gpu_name
 from taso_gym.cost.packages import PROVIDERS, failure, require_provider, temporary_folder
@@ -33,6 +34,8 @@ LONG_NS, LONG_RUNS = 40_000_000, 2
 """One that takes so long is run so often: what disturbs it lasts as long as all its runs."""
 ENOUGH_NS = 8_000_000
 """More runs at once say little more: what disturbs them lasts longer (`benchmarks/scatter.py`)."""
+COPIES, SHORT_PS = 8, 10**8
+"""On a GPU so many copies of a node in the same run tell how long one takes, if a run of it takes less than this."""
 LARGEST_BYTES = 1 << 31
 """No model that is written takes more: where so much is free, the disk isn't why one couldn't be written."""
 WINDOWS, WINDOWS_DIFFER = 4, 0.1
@@ -79,10 +82,11 @@ class Runtime:
         """
         if self.provider == "cpu":
             return
+        expected = f"expected the provider {PROVIDERS[self.provider]} to work, found "
         try:
             self.bind(self.open(_copying(TensorProto.FLOAT, [1]), False), {"x": self.place(np.ones(1, np.float32))})()
         except CostError as error:
-            raise CostError(f"expected the provider {PROVIDERS[self.provider]} to work, found {error}") from error
+            raise CostError(expected + str(error).removeprefix(expected)) from error
 
     def open(
         self,
@@ -210,10 +214,12 @@ class Runtime:
     def time(self, model: bytes | Serialised, feeds: Mapping[str, Any], cold: bool = False) -> int:
         """Return the picoseconds of a run of a model as it is, without the overhead of a run as such.
 
-        Median of thread-CPU time at one CPU thread, least wall time at several, median of wall time on a GPU.
+        Median of thread-CPU time at one CPU thread, least wall time at several, median of wall time on a GPU. There the
+        device works on one node while the host starts the next: of a short node it is what each further copy of it in
+        the same run adds, the longer of the two.
 
         Args:
-            model: serialised, its large weights in it or beside it.
+            model: of one node, serialised, its large weights in it or beside it.
             feeds: values of its inputs, placed.
             cold: begin each run with the model's inputs in the CPU's cache, but nothing else that is large.
 
@@ -221,6 +227,8 @@ class Runtime:
             CostError: it can't be loaded or run.
         """
         found = self._undisturbed(model, feeds, cold)
+        if self.provider != "cpu" and found < SHORT_PS:
+            return max(self._time(copied(model, COPIES), feeds, cold) - found, 0) // COPIES
         overhead = self._overhead_ps(cold)
         if found < 2 * overhead:  # most of it: what else the machine does should be the same for both
             overhead = min(overhead, self._time_of_overhead(cold))
