@@ -1,5 +1,6 @@
 """Weights out of the cache: a product of few rows reads its own from memory, and that takes longer."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -85,3 +86,15 @@ def test_more_is_read_than_the_cache_holds() -> None:
     evict = Eviction()
     others = evict._others  # pyright: ignore[reportPrivateUsage]
     assert others.nbytes >= 2 * cache_bytes()
+
+
+def test_what_is_read_in_between_lies_on_small_pages() -> None:
+    """Else the CPU still knows where an operator's pages are, which in a model it doesn't."""
+    address = Eviction()._others.ctypes.data  # pyright: ignore[reportPrivateUsage]
+    inside, flags = False, ""
+    for line in Path("/proc/self/smaps").read_text().splitlines():
+        if bounds := re.match(r"([0-9a-f]+)-([0-9a-f]+) ", line):
+            inside = int(bounds[1], 16) <= address < int(bounds[2], 16)
+        elif inside and line.startswith("VmFlags:"):
+            flags = line
+    assert "nh" in flags.split()

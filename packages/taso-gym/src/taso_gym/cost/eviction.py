@@ -6,12 +6,17 @@ though nothing else is read here (`benchmarks/cache_decay.py`). So all but the s
 which is half of the time of a product with few columns. Results that don't fit into the inner caches are written to
 memory that has been used lately or not, as the runtime gives it out; that is two thirds of the time of a transposition.
 What an operator reads besides has just been made by its neighbours.
+
+Where that memory is has to be looked up anew as well: a CPU remembers where some thousand pages are (TLB), and what is
+read in between pushes these out only if it lies on pages of the usual size, not on huge ones, as NumPy asks for.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from math import prod
+from mmap import MADV_NOHUGEPAGE, PAGESIZE, mmap
 from pathlib import Path
 from typing import Any
 
@@ -47,8 +52,12 @@ class Eviction:
     """Puts everything out of the cache but some values."""
 
     def __init__(self) -> None:
-        """Take twice the memory that the cache holds."""
-        self._others = np.ones(cache_bytes() // 2, np.float32)
+        """Take twice the memory that the cache holds, on pages of the usual size."""
+        memory = mmap(-1, 2 * max(cache_bytes(), PAGESIZE))
+        with suppress(OSError):  # a kernel without huge pages
+            memory.madvise(MADV_NOHUGEPAGE)
+        self._others = np.frombuffer(memory, np.float32)
+        self._others[:] = 1
 
     def __call__(self, read: Iterable[Any], written: Iterable[Any], large: bool) -> None:
         """Read as much as the cache holds twice, and then the values (of onnxruntime) that are to be in it.
