@@ -90,7 +90,8 @@ def test_more_is_read_than_the_cache_holds() -> None:
 
 def test_what_is_read_in_between_lies_on_small_pages() -> None:
     """Else the CPU still knows where an operator's pages are, which in a model it doesn't."""
-    address = Eviction()._others.ctypes.data  # pyright: ignore[reportPrivateUsage]
+    evict = Eviction()
+    address = evict._others.ctypes.data  # pyright: ignore[reportPrivateUsage]
     inside, flags = False, ""
     for line in Path("/proc/self/smaps").read_text().splitlines():
         if bounds := re.match(r"([0-9a-f]+)-([0-9a-f]+) ", line):

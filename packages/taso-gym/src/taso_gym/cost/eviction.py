@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from contextlib import suppress
 from math import prod
-from mmap import MADV_NOHUGEPAGE, PAGESIZE, mmap
+from mmap import MADV_NOHUGEPAGE, MAP_ANONYMOUS, MAP_PRIVATE, PAGESIZE, mmap
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +53,7 @@ class Eviction:
 
     def __init__(self) -> None:
         """Take twice the memory that the cache holds, on pages of the usual size."""
-        memory = mmap(-1, 2 * max(cache_bytes(), PAGESIZE))
+        memory = mmap(-1, 2 * max(cache_bytes(), PAGESIZE), MAP_PRIVATE | MAP_ANONYMOUS)
         with suppress(OSError):  # a kernel without huge pages
             memory.madvise(MADV_NOHUGEPAGE)
         self._others = np.frombuffer(memory, np.float32)
