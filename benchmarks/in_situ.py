@@ -17,7 +17,7 @@ from taso_gym.console import console, run_app
 from taso_gym.cost import bind_dims
 from taso_gym.cost.dims import Dims
 from taso_gym.cost.in_place import kernel_times
-from taso_gym.cost.node_times import COLD
+from taso_gym.cost.node_times import operator_of
 from taso_gym.cost.onnxruntime import OnnxRuntimeCost
 from taso_gym.cost.small_model import draw_inputs
 
@@ -28,9 +28,8 @@ def compared(path: Path, threads: int) -> Table:
     model = OnnxRuntimeCost(dims=bind_dims(graph), threads=threads, start=graph)
     counts, costs, times = Counter[str](), Counter[str](), Counter[str]()
     for key, ms in model.executed(graph):
-        operator = key.removeprefix(COLD).partition("[")[0].rpartition(".")[2].partition("-")[0]
-        counts[operator] += 1
-        costs[operator] += ms
+        counts[operator_of(key)] += 1
+        costs[operator_of(key)] += ms
     for kind, (_, time_ps) in kernel_times(graph, draw_inputs(graph, Dims(bind_dims(graph))), model.runtime).items():
         times[kind.partition(" ")[0]] += time_ps / 1e9
     table = Table(

@@ -58,9 +58,10 @@ def main() -> None:
         if time.monotonic() > began + asked.seconds:
             break
         tables.append(record(regions, model, origin=origin))
-        merged(tables).save(asked.table)
+        table = merged(tables)
+        table.save(asked.table)
         took = time.monotonic() - began
-        console.print(f"{len(tables)} of {in_all} parts, {len(merged(tables).costs)} regions, {took:.0f} s: {origin}")
+        console.print(f"{len(tables)} of {in_all} parts, {len(table.costs)} regions, {took:.0f} s: {origin}")
 
 
 if __name__ == "__main__":

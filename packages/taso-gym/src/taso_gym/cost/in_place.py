@@ -20,7 +20,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from taso_gym import onnx_io
-from taso_gym.cost.node_times import COLD, OPERAND, operands_of
+from taso_gym.cost.node_times import OPERAND, operands_of, operator_of
 from taso_gym.cost.packages import temporary_folder
 from taso_gym.cost.sessions import Runtime
 from taso_gym.graph import Graph
@@ -107,9 +107,8 @@ def share_outside(
 
 
 def _kind_of(key: str) -> str:
-    operator = key.removeprefix(COLD).partition("[")[0].rpartition(".")[2].partition("-")[0]
     shapes = [shape for _, shape in OPERAND.findall(key[key.rfind("](") + 1 :])]
-    return kind(operator, [[int(size) for size in shape.split(",") if size] for shape in shapes])
+    return kind(operator_of(key), [[int(size) for size in shape.split(",") if size] for shape in shapes])
 
 
 def kind(operator: str, shapes: list[list[int]]) -> str:

@@ -242,6 +242,11 @@ class NodeTimes:
         return f"{self._runtime.key}|method {METHOD}|{name}"
 
 
+def operator_of(key: str) -> str:
+    """Return the operator of a node, by its key, without domain and opset."""
+    return key.removeprefix(COLD).partition("[")[0].rpartition(".")[2].partition("-")[0]
+
+
 @cache
 def operands_of(key: str) -> tuple[float, int]:
     """Return which part of the elements that a node reads are constants, and how many its largest other operand has."""
