@@ -217,8 +217,10 @@ def graph_time_ms(graph: Graph, dims: Mapping[str, int] | None = None, device: i
         options = {"device_id": str(device), "user_compute_stream": str(stream.ptr)}
         provider = PROVIDERS["cuda"]
         ort.set_default_logger_severity(3)  # given options it looks for a plugin first, and warns that there is none
-        session = ort.InferenceSession(to_model(graph).SerializeToString(), providers=[(provider, options)])
-        ort.set_default_logger_severity(2)
+        try:
+            session = ort.InferenceSession(to_model(graph).SerializeToString(), providers=[(provider, options)])
+        finally:
+            ort.set_default_logger_severity(2)
         if (found := session.get_providers()[0]) != provider:
             raise CostError(f"expected the provider {provider} to work, found {found} in its place")
         binding, rng = session.io_binding(), np.random.default_rng(0)
