@@ -31,7 +31,7 @@ from taso_gym.search import Budget, SearchResult, bouts, contested, evidence, fi
 from taso_gym.search.evidence import START, Evidence
 from taso_gym.search.finalist import Finalist
 from taso_gym.search.finalists import Contest
-from taso_gym.search.race import race_seconds
+from taso_gym.search.race import HEATS, race_seconds
 from taso_gym.search.rivals import Rivals
 from taso_gym.tensor import TensorType, symbol
 
@@ -405,6 +405,16 @@ def test_graphs_that_run_for_seconds_are_not_expected_to_be_loaded_for_longer(
     held = bouts.Bouts(first, lambda _: None)
     held._run_ms = run_ms
     assert 0.95 * times <= held.seconds(1) / race_seconds(run_ms, 1) <= times
+
+
+def test_only_so_many_are_measured_as_have_time_for_every_heat(first: Finalist) -> None:
+    held = bouts.Bouts(first, lambda _: None)
+    held._run_ms, every = 100.0, len(HEATS)
+    for count in range(2, HEATS[0][1] + 1):
+        seconds = held.seconds(count, every)
+        assert seconds > held.seconds(count)
+        assert (held.room(seconds), held.room(0.99 * seconds)) == (count, count - 1)
+    assert held.room(0.0) == 1
 
 
 def test_searches_that_take_all_their_time_leave_some_to_measure(

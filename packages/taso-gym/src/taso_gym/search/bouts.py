@@ -52,16 +52,17 @@ class Bouts:
         self._run_ms, self._slowness, self._progress = first.start.cost.time_ms, 0.0, progress
         self._seen = {first.start.hash}
 
-    def seconds(self, count: int) -> float:
-        """Return about how long it takes to measure so many."""
-        runs = race_seconds(self._run_ms, count)
+    def seconds(self, count: int, heats: int = ENOUGH) -> float:
+        """Return about how long it takes to measure so many, in so many heats."""
+        runs = race_seconds(self._run_ms, count, heats)
         if self._slowness:
             return self._slowness * runs
-        return min(SLOWNESS * runs, runs + LOADING_S * ENOUGH * (1 + count))
+        return min(SLOWNESS * runs, runs + LOADING_S * heats * (1 + count))
 
     def room(self, seconds: float) -> int:
-        """Return how many can be measured in some time; one may be too many."""
-        return max(count for count in range(1, HEATS[0][1] + 1) if count == 1 or self.seconds(count) <= seconds)
+        """Return how many can be measured in some time, in all heats: few well, not many badly; one may be too many."""
+        fits = (n for n in range(2, HEATS[0][1] + 1) if self.seconds(n, len(HEATS)) <= seconds)
+        return max(fits, default=1)
 
     def meet(
         self, best: Finalist, finalists: Iterable[Finalist | None], model: OnnxRuntimeCost, until: float

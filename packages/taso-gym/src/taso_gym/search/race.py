@@ -83,12 +83,12 @@ def heats(run_ms: float) -> list[tuple[int, int]]:
     return [(round(rounds * more), most) for rounds, most in HEATS]
 
 
-def race_seconds(run_ms: float, count: int) -> float:
-    """Return about how long a race of so many graphs with the holder takes at least, each run ``run_ms`` milliseconds.
+def race_seconds(run_ms: float, count: int, number: int = ENOUGH) -> float:
+    """Return about how long a race of so many graphs with the holder takes, each run ``run_ms`` milliseconds.
 
-    Where none turns out to be slower and is out.
+    Of so many heats, where none turns out to be slower and is out.
     """
-    return sum(_heat_seconds(run_ms, min(count, most), rounds) for rounds, most in heats(run_ms)[:ENOUGH])
+    return sum(_heat_seconds(run_ms, min(count, most), rounds) for rounds, most in heats(run_ms)[:number])
 
 
 def _heat_seconds(run_ms: float, count: int, rounds: int) -> float:
