@@ -30,7 +30,7 @@ pytest.importorskip("onnxruntime")
 
 SUM, PRODUCT = "Add-14[](float[4, 8], float[8])", "com.microsoft.FusedMatMul[alpha=2.0](float[4, 8], const float[8, 8])"
 """A kernel without weights, and one that reads more of them than of anything else."""
-LONG = "Relu-14[](float[64, 64])"
+LONG, SMALL = "Relu-14[](float[64, 64])", "Relu-14[](float[8])"
 
 
 def softmaxes(rows: object = 64) -> Graph:
@@ -44,9 +44,14 @@ def softmaxes(rows: object = 64) -> Graph:
 
 
 def share(in_situ: dict[str, tuple[int, float]], **executed: int) -> float:
-    """Return the share of kernels that take 100 ps in the cache and 200 out of it."""
-    keys = {{"sum": SUM, "product": PRODUCT, "long": LONG}[name]: count for name, count in executed.items()}
-    return share_outside(keys, lambda _: 100, lambda _: 200, in_situ)
+    """Return the share of kernels that take 100 ps in the cache and 200 out of it; small ones from a half on."""
+    names = {"sum": SUM, "product": PRODUCT, "long": LONG, "small": SMALL}
+    keys = {names[name]: count for name, count in executed.items()}
+
+    def time_of(key: str, outside: float) -> int:
+        return round(100 * (1 + (max(2 * outside - 1, 0.0) if key == SMALL else outside)))
+
+    return share_outside(keys, time_of, in_situ)
 
 
 def test_kernels_are_timed_within_the_model() -> None:
@@ -82,6 +87,16 @@ def test_the_share_is_where_kernels_are_between_both(
     assert share(mixed, sum=3, product=1) == pytest.approx(expected)  # weights are out of the cache anyway
 
 
+@pytest.mark.parametrize(("time_ps", "expected"), [(110.0, 0.55), (150.0, 0.75), (200.0, 1.0)])
+def test_a_share_is_the_one_by_which_costs_are_what_was_found(
+    time_ps: float, expected: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(in_place, "PRIOR", 0.0)
+    assert share({"Relu [[8]]": (1, time_ps)}, small=1) == expected
+    both = {"Relu [[8]]": (3, 3 * time_ps), "Add [[4, 8], [8]]": (1, 100.0 * (1 + expected))}
+    assert share(both, small=3, sum=1) == expected
+
+
 def test_kernels_that_are_predicted_otherwise_say_nothing() -> None:
     assert share({"Add [[4, 8], [8]]": (2, 400.0)}, sum=1) == USUAL
     assert share({}, sum=1, long=1) == USUAL
@@ -99,7 +114,7 @@ def test_a_model_knows_the_share_of_its_start(tmp_path: Path, monkeypatch: pytes
 
     def known(executed: Counter[str], *_: object) -> float:
         asked.append(executed)
-        return 0.8123
+        return 0.8
 
     monkeypatch.setattr("taso_gym.cost.onnxruntime.share_outside", known)
     graph, said = mlp(), list[str]()

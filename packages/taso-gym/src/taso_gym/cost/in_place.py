@@ -35,6 +35,7 @@ NAME = "_kernel_time"
 """What the profile adds to the name of a node."""
 USUAL, PRIOR = 0.5, 0.005
 """Share that is expected, and how much it counts: as much as kernels would in which such a part of all time differs."""
+SHARES = [i / 20 for i in range(21)]
 LIGHT, DIFFERS = 0.05, 0.1
 """Part of what a kernel reads that constants may be for it to count, and part by which its time has to be longer."""
 
@@ -76,34 +77,38 @@ def _by_kind(events: list[dict[str, Any]], runs: int) -> dict[str, tuple[int, fl
 
 
 def share_outside(
-    executed: Mapping[str, int],
-    inside: Callable[[str], int],
-    outside: Callable[[str], int],
-    in_place: Mapping[str, tuple[int, float]],
+    executed: Mapping[str, int], time_of: Callable[[str, float], int], in_place: Mapping[str, tuple[int, float]]
 ) -> float:
-    """Return which share of the way from the cache to memory the kernels of a model are, from 0 to 1.
+    """Return by which share of values out of the cache the kernels of a model take as long as in place, of `SHARES`.
 
     By the kernels without weights that take longer out of the cache, as far as they have a part in the time.
 
     Args:
         executed: keys of the kernels that the model is predicted to execute, and how often.
-        inside: returns the picoseconds of one in the cache.
-        outside: the same out of it.
+        time_of: returns the picoseconds of one by a share; these needn't be linear in it, and aren't of small values.
         in_place: what `kernel_times` found of the model.
     """
-    groups: defaultdict[str, list[int]] = defaultdict(lambda: [0, 0, 0])
+    groups: defaultdict[str, dict[str, int]] = defaultdict(dict)
     for key, count in executed.items():
         if operands_of(key)[0] <= LIGHT:
-            group, ends = groups[_kind_of(key)], (1, inside(key), outside(key))
-            group[:] = [known + count * value for known, value in zip(group, ends, strict=True)]
-    width = PRIOR * sum(count * inside(key) for key, count in executed.items())
-    above = USUAL * width
-    for name, (count, least, most) in groups.items():
-        found, time_ps = in_place.get(name, (0, 0.0))
-        if found == count and most - least > DIFFERS * least:
-            width += most - least
-            above += time_ps - least
-    return min(max(above / width, 0.0), 1.0) if width else USUAL
+            groups[_kind_of(key)][key] = count
+    found_ps, counted = 0.0, dict[str, int]()
+    for name, kernels in groups.items():
+        number, time_ps = in_place.get(name, (0, 0.0))
+        least, most = (_sum_of(kernels, time_of, share) for share in (0.0, 1.0))
+        if number == sum(kernels.values()) and most - least > DIFFERS * least:
+            found_ps += time_ps
+            counted |= kernels
+    prior = PRIOR * _sum_of(executed, time_of, 0.0)
+
+    def excess(share: float) -> float:
+        return _sum_of(counted, time_of, share) - found_ps + prior * (share - USUAL)
+
+    return min(SHARES, key=lambda share: abs(excess(share)))
+
+
+def _sum_of(kernels: Mapping[str, int], time_of: Callable[[str, float], int], share: float) -> int:
+    return sum(count * time_of(key, share) for key, count in kernels.items())
 
 
 def _kind_of(key: str) -> str:

@@ -130,12 +130,11 @@ class OnnxRuntimeCost(RegionalCost):
         return self if fixed else self.with_outside(self._share_in_place(graph))
 
     def _share_in_place(self, graph: Graph) -> float:
-        """Return the share that a graph says, to a twentieth; the usual one where it can't be run."""
+        """Return the share that a graph says; the usual one where it can't be run."""
         name = f"in place {graph.hash:016x} of opset {self._opset}[{self._dims.key}]"
         found = self._node_times.found(name, partial(self._run, graph))
         executed = Counter(key for region in self.regions(graph) for key in self.executed_in(region) or ())
-        inside, outside = (partial(self._node_times.of, outside=share) for share in (0.0, 1.0))
-        return round(20 * share_outside(executed, inside, outside, found.get("kernels", {}))) / 20
+        return share_outside(executed, self._node_times.of, found.get("kernels", {}))
 
     def _run(self, graph: Graph) -> dict[str, Any]:
         if self._progress:

@@ -7,13 +7,13 @@ from math import log
 import numpy as np
 
 from taso_gym.cost import bind_dims
+from taso_gym.cost.in_place import SHARES
 from taso_gym.cost.measure import measure
 from taso_gym.cost.measurement import Measurement
 from taso_gym.cost.onnxruntime import OnnxRuntimeCost
 from taso_gym.graph import Graph
 
 START = "start"
-SHARES = [i / 20 for i in range(21)]
 LINEAR = (0.0, 0.5, 1.0)
 """Shares that costs are linear between."""
 
