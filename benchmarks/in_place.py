@@ -1,11 +1,11 @@
 """What it is worth to measure in place which share of values is out of the cache: errors of predicted gains.
 
-    python benchmarks/in_place.py FOLDER [network ...] [--batch 1] [--threads 1] [--seconds 60]
+    python benchmarks/in_place.py FOLDER [network ...] [--batch 1] [--threads 1] [--seconds 60] [--rows FOLDER]
 
-For each network with files that benchmarks/end_to_end.py has optimised in FOLDER, and measured into a row: the share
-that the network's own file says (`taso_gym.cost.in_place`), and by how much gains that are predicted by it, and by the
-share that is taken where there is no file, are above the measured ones. What the files execute is measured in turns
-first, so long at most. Results that a search found by one of the two are those that it overrates least; those made by
+For each network with files that benchmarks/end_to_end.py has optimised in FOLDER, and measured into a row: the shares
+that the network's own file and the result say (`taso_gym.cost.in_place`), and by how much gains that are predicted by
+these, and by the share that is taken where there is no file, are above the measured ones. What the files execute is
+measured in turns first, so long at most. A search overrates what it finds by the share that it used; results made by
 hand are no search's.
 """
 
@@ -38,7 +38,7 @@ def results(name: str, settings: argparse.Namespace) -> Iterator[tuple[str, Grap
     """Yield (kind, graph, measured gain) of each optimised file of a network that has a row."""
     source = settings.folder / f"{name}-b{settings.batch}.onnx"
     for kind, (numerics, tool) in KINDS.items():
-        path = row_path(ROWS, cpu_name(), name, settings.batch, f"t{settings.threads}", numerics)
+        path = row_path(settings.rows, cpu_name(), name, settings.batch, f"t{settings.threads}", numerics)
         file = result_path(source, numerics) if tool == "taso-gym" else source.with_suffix(f".{tool}.onnx")
         said = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {"speedups": {}, "unchanged": True}
         if file.exists() and tool in said["speedups"] and (tool == "by-hand" or not said["unchanged"]):
@@ -51,8 +51,8 @@ def start_of(path: Path, opset: int) -> Graph:
     return given if given.info.opsets[""] == opset else onnx_io.from_model(converted(path, opset))
 
 
-def errors(name: str, settings: argparse.Namespace) -> Iterator[tuple[str, float, float, float, float]]:
-    """Yield (kind, share, measured gain, and errors of the gains predicted by the usual share and by this one)."""
+def errors(name: str, settings: argparse.Namespace) -> Iterator[tuple[str, list[float], float, list[float]]]:
+    """Yield (kind, shares, measured gain, errors of the gains predicted by each of them): usual, file's, result's."""
     found = list(results(name, settings))
     if not found:
         return
@@ -60,8 +60,9 @@ def errors(name: str, settings: argparse.Namespace) -> Iterator[tuple[str, float
     model = OnnxRuntimeCost(dims=bind_dims(start), threads=settings.threads, start=start)
     model = model.in_turns([start, *(graph for _, graph, _ in found)], settings.seconds)
     for kind, graph, gain in found:
-        by = [m.graph(start).time_ps / m.graph(graph).time_ps for m in (model.with_outside(USUAL), model)]
-        yield kind, model.outside, gain, *(math.log(predicted / gain) for predicted in by)
+        models = (model.with_outside(USUAL), model, model.fitted_to(graph))
+        predicted = [by.graph(start).time_ps / by.graph(graph).time_ps for by in models]
+        yield kind, [by.outside for by in models], gain, [math.log(one / gain) for one in predicted]
 
 
 def main() -> None:
@@ -71,17 +72,20 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=1)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=60.0)
+    parser.add_argument("--rows", type=Path, default=ROWS)
     settings = parser.parse_args()
     known = [network.name for network in networks()]
-    pairs: dict[str, list[tuple[float, float]]] = {"all": [], **{kind: [] for kind in KINDS}}
-    print(f"| network | share | file | measured | by {USUAL:g} | by the share |\n{'| --- ' * 6}|")
+    by = (f"{USUAL:g}", "the file's share", "the result's share")
+    found: dict[str, list[list[float]]] = {"all": [], **{kind: [] for kind in KINDS}}
+    print(f"| network | shares | file | measured | {' | '.join(f'by {one}' for one in by)} |\n{'| --- ' * 7}|")
     for name in settings.networks or known:
-        for kind, share, gain, usual, own in errors(name, settings):
+        for kind, shares, gain, off in errors(name, settings):
             for part in ("all", kind):
-                pairs[part].append((usual, own))
-            print(f"| {name} | {share:.2f} | {kind} | {gain:.3f} | {usual:+.1%} | {own:+.1%} |", flush=True)
-    for part, found in pairs.items():
-        for which, column in zip((f"{USUAL:g}", "the share"), np.array(found).reshape(-1, 2).T, strict=True):
+                found[part].append(off)
+            said = " | ".join(f"{one:+.1%}" for one in off)
+            print(f"| {name} | {shares[1]:.2f}, {shares[2]:.2f} | {kind} | {gain:.3f} | {said} |", flush=True)
+    for part, rows in found.items():
+        for which, column in zip(by, np.array(rows).reshape(-1, len(by)).T, strict=True):
             if len(column):
                 mean, spread, most = np.abs(column).mean(), math.sqrt(np.square(column).mean()), np.abs(column).max()
                 print(f"{part}, by {which}: off by {mean:.2%} in the mean, {spread:.2%} squared, {most:.1%} at most")
