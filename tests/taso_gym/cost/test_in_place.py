@@ -99,7 +99,7 @@ def test_a_share_is_the_one_by_which_costs_are_what_was_found(
 
 def test_kernels_that_are_predicted_otherwise_say_nothing() -> None:
     assert share({"Add [[4, 8], [8]]": (2, 400.0)}, sum=1) == USUAL
-    assert share({}, sum=1, long=1) == USUAL
+    assert share({}, sum=1, long=1) == share({}) == USUAL
     assert share({"Add [[4, 8], [8]]": (1, 200.0), "Relu [[64, 64]]": (5, 9.0)}, sum=1, long=1) > USUAL
 
 

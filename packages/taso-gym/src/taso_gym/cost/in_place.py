@@ -104,7 +104,7 @@ def share_outside(
     def excess(share: float) -> float:
         return _sum_of(counted, time_of, share) - found_ps + prior * (share - USUAL)
 
-    return min(SHARES, key=lambda share: abs(excess(share)))
+    return min(SHARES, key=lambda share: (abs(excess(share)), abs(share - USUAL)))
 
 
 def _sum_of(kernels: Mapping[str, int], time_of: Callable[[str, float], int], share: float) -> int:
