@@ -36,6 +36,7 @@ NAME = "_kernel_time"
 USUAL, PRIOR = 0.5, 0.005
 """Share that is expected, and how much it counts: as much as kernels would in which such a part of all time differs."""
 SHARES = [i / 20 for i in range(21)]
+"""Shares that are told apart."""
 LIGHT, DIFFERS = 0.05, 0.1
 """Part of what a kernel reads that constants may be for it to count, and part by which its time has to be longer."""
 
