@@ -87,6 +87,23 @@ def test_what_takes_longer_is_run_less_often(run_ms: float, measured: int, monke
     assert now[0] == (before + measured) * run_ms * 1e6
 
 
+@pytest.mark.parametrize(("begins_us", "identity_us", "product_us"), [(3, 0.15, 0.45), (12, 0.6, 7), (3, 0.15, 0)])
+def test_a_node_costs_what_it_adds_to_a_run(
+    begins_us: float, identity_us: float, product_us: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The overhead is a run of no node, which can't be measured as such; a copy within a node is no node."""
+    runtime, takes = Runtime("cpu", 1), {"Identity": identity_us, "MatMul": product_us}
+
+    def window(model: bytes | Serialised, *_: object) -> int:
+        content = model.content if isinstance(model, Serialised) else model
+        assert isinstance(content, bytes)
+        return round((begins_us + sum(takes[node.op_type] for node in ModelProto.FromString(content).graph.node)) * 1e6)
+
+    monkeypatch.setattr(runtime, "_time", window)
+    assert runtime.time(product(), {}) == pytest.approx(product_us * 1e6)
+    assert runtime.time_of_copy(runtime.place(np.ones(1, np.float32))) == 0
+
+
 @pytest.mark.parametrize(("one_us", "more_us", "expected_us"), [(20, 84, 8), (20, 19, 0), (150, 950, 135)])
 def test_a_gpu_runs_copies_of_what_is_short(
     one_us: float, more_us: float, expected_us: float, monkeypatch: pytest.MonkeyPatch

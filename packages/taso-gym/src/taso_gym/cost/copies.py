@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from onnx import ModelProto
+from collections.abc import Sequence
+
+from onnx import ModelProto, helper
 
 from taso_gym.cost.beside import Serialised
 
@@ -22,3 +24,12 @@ def copied(model: bytes | Serialised, copies: int) -> Serialised:
         another.name = f"{node.name} {copy}"
         another.output[:] = [name and f"{name} {copy}" for name in node.output]
     return Serialised(proto.SerializeToString(), weights)
+
+
+def identity(element_type: int, shape: Sequence[int]) -> bytes:
+    """Return a model that copies its input ``x``."""
+    node = helper.make_node("Identity", ["x"], ["y"])
+    types = [helper.make_tensor_value_info(name, element_type, shape) for name in "xy"]
+    graph = helper.make_graph([node], "copy", types[:1], types[1:])
+    opset = helper.make_opsetid("", 20)
+    return helper.make_model(graph, opset_imports=[opset], ir_version=10).SerializeToString()

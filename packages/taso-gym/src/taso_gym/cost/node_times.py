@@ -26,7 +26,7 @@ from taso_gym.cost.sessions import Runtime
 from taso_gym.cost.turns import TURNS, Taken, between, quiet, uncertainty
 from taso_gym.errors import CostError, KernelError, OutOfMemoryError
 
-METHOD = 11
+METHOD = 12
 """How costs are measured; what an earlier version of the package put into a cache isn't taken for the same."""
 COLD = "out of cache "
 """Begins the key of a node that is measured with its memory out of the cache, as well as in it."""

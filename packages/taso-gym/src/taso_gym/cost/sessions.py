@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
@@ -19,7 +19,7 @@ from onnx import ModelProto, TensorProto, helper
 
 from taso_gym.checks import check_positive
 from taso_gym.cost.beside import ELSEWHERE, LARGE_BYTES, Serialised, aligned
-from taso_gym.cost.copies import copied
+from taso_gym.cost.copies import copied, identity
 from taso_gym.cost.eviction import Eviction
 from taso_gym.cost.machine import cpu_name, gpu_name
 from taso_gym.cost.packages import PROVIDERS, failure, require_provider, temporary_folder
@@ -36,6 +36,8 @@ ENOUGH_NS = 8_000_000
 """More runs at once say little more: what disturbs them lasts longer (`benchmarks/scatter.py`)."""
 COPIES, SHORT_PS = 8, 10**8
 """On a GPU so many copies of a node in the same run tell how long one takes, if a run of it takes less than this."""
+NOTHINGS, TRIES = 32, 3
+"""So many more nodes that do nothing tell what running a node as such takes; least of so many times."""
 LARGEST_BYTES = 1 << 31
 """No model that is written takes more: where so much is free, the disk isn't why one couldn't be written."""
 WINDOWS, WINDOWS_DIFFER = 4, 0.1
@@ -56,7 +58,7 @@ class Runtime:
         check_positive(threads=threads)
         self.provider, self.threads = provider, int(threads)
         require_provider(provider)
-        self._overheads: dict[bool, int] = {}
+        self._overheads, self._nodes = dict[bool, int](), dict[bool, int]()
         self.expect_working()
 
     @property
@@ -84,7 +86,7 @@ class Runtime:
             return
         expected = f"expected the provider {PROVIDERS[self.provider]} to work, found "
         try:
-            self.bind(self.open(_copying(TensorProto.FLOAT, [1]), False), {"x": self.place(np.ones(1, np.float32))})()
+            self.bind(self.open(identity(TensorProto.FLOAT, [1]), False), {"x": self.place(np.ones(1, np.float32))})()
         except CostError as error:
             raise CostError(expected + str(error).removeprefix(expected)) from error
 
@@ -231,7 +233,7 @@ class Runtime:
             return max(self._time(copied(model, COPIES), feeds, cold) - found, 0) // COPIES
         overhead = self._overhead_ps(cold)
         if found < 2 * overhead:  # most of it: what else the machine does should be the same for both
-            overhead = min(overhead, self._time_of_overhead(cold))
+            overhead = min(overhead, self._time_of_nothing(0, cold) - self._node_ps(cold))
         return max(found - overhead, 0)
 
     def _undisturbed(self, model: bytes | Serialised, feeds: Mapping[str, Any], cold: bool) -> int:
@@ -275,23 +277,23 @@ class Runtime:
         return Eviction()
 
     def time_of_copy(self, value: Any, cold: bool = False) -> int:
-        """Return the picoseconds of copying a placed value of floats, as `time` does."""
-        return self.time(_copying(value.element_type(), value.shape()), {"x": value}, cold)
+        """Return the picoseconds of copying a placed value of floats within a node, as `time` does."""
+        copied_ps = self.time(identity(value.element_type(), value.shape()), {"x": value}, cold)
+        return max(copied_ps - self._node_ps(cold), 0)
 
     def _overhead_ps(self, cold: bool) -> int:
+        """Return the picoseconds of a run of no node: one of a node that does nothing, less that node."""
         if cold not in self._overheads:
-            self._overheads[cold] = min(self._time_of_overhead(cold) for _ in range(3))
+            self._overheads[cold] = min(self._time_of_nothing(0, cold) for _ in range(TRIES)) - self._node_ps(cold)
         return self._overheads[cold]
 
-    def _time_of_overhead(self, cold: bool) -> int:
-        model, feeds = _copying(TensorProto.FLOAT, [1]), {"x": self.place(np.ones(1, np.float32))}
-        return self._time(model, feeds, cold)
+    def _node_ps(self, cold: bool) -> int:
+        """Return the picoseconds that a node adds to a run on a CPU, whatever it does; a GPU's host runs ahead."""
+        if self.provider == "cpu" and cold not in self._nodes:
+            one, many = (min(self._time_of_nothing(copies, cold) for _ in range(TRIES)) for copies in (0, NOTHINGS))
+            self._nodes[cold] = max(many - one, 0) // NOTHINGS
+        return self._nodes.get(cold, 0)
 
-
-def _copying(element_type: int, shape: Sequence[int]) -> bytes:
-    """Return a model that copies its input."""
-    node = helper.make_node("Identity", ["x"], ["y"])
-    types = [helper.make_tensor_value_info(name, element_type, shape) for name in "xy"]
-    graph = helper.make_graph([node], "copy", types[:1], types[1:])
-    opset = helper.make_opsetid("", 20)
-    return helper.make_model(graph, opset_imports=[opset], ir_version=10).SerializeToString()
+    def _time_of_nothing(self, copies: int, cold: bool) -> int:
+        feeds = {"x": self.place(np.ones(1, np.float32))}
+        return self._time(copied(identity(TensorProto.FLOAT, [1]), copies), feeds, cold)
