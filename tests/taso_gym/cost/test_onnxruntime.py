@@ -66,6 +66,17 @@ def test_an_epilogue_costs_nothing_by_itself(cache: Path) -> None:
     assert [found.context(graph, i) for i, _ in graph.operators()][1:] == [FUSED, FUSED]
 
 
+def test_a_view_costs_what_running_a_node_takes(cache: Path) -> None:
+    """Whatever its size, as it moves nothing; none is left of an Identity and of what is folded."""
+    model = OnnxRuntimeCost(cache=cache)
+    large = signature(OPERATORS["", "Reshape"], {"shape": (2**20,)}, [TensorType("float", (2**10, 2**10))])
+    small = signature(OPERATORS["", "Unsqueeze"], {"axes": (0,)}, [TensorType("float", (1,))])
+    found = model.node(large)
+    assert found == Cost(found.time_ps) == model.node(small) and 0 < found.time_ps < 10**8
+    assert model.node(signature(OPERATORS["", "Identity"], {}, [TensorType("float", (4,))])) == Cost()
+    assert model.node(signature(OPERATORS["", "Flatten"], {}, [TensorType("float", (4, 4), const=True)])) == Cost()
+
+
 def test_symbols_are_bound(cache: Path) -> None:
     found = OnnxRuntimeCost(dims={"batch": 4}, cache=cache)
     assert found.graph(symbolic_mlp()) == found.graph(mlp())

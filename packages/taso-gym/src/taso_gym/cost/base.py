@@ -62,11 +62,16 @@ class SummedCost(ABC):
         return self._dims.unbound
 
     def node(self, sig: Signature, context: Hashable = None) -> Cost:
-        """Return the cost of a node; zero for a constant's, which is folded, and for a view."""
+        """Return the cost of a node; zero for a constant's, which is folded."""
         cost = self._nodes.get((sig, context))
         if cost is None:
-            cost = self._nodes[sig, context] = FREE if sig.const or sig.op.view else self._cost(sig, context)
+            found = FREE if sig.const else self.view(sig) if sig.op.view else self._cost(sig, context)
+            cost = self._nodes[sig, context] = found
         return cost
+
+    def view(self, sig: Signature) -> Cost:  # noqa: ARG002
+        """Return the cost of a node that moves nothing: zero, unless a model knows better."""
+        return FREE
 
     def _cost(self, sig: Signature, context: Hashable) -> Cost:
         load = work(sig, self._dims)

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from taso_gym.cost.eviction import cache_bytes
-from taso_gym.cost.executed import Executed, block_channels, executed_in, executed_nodes
+from taso_gym.cost.executed import Executed, block_channels, executed_in, executed_nodes, smallest_view
 from taso_gym.cost.in_place import USUAL, kernel_times, share_outside
 from taso_gym.cost.layout import Layouts
 from taso_gym.cost.node_times import COLD, NodeTimes, Turn
@@ -33,6 +33,7 @@ from taso_gym.cost.regional import RegionalCost, describe
 from taso_gym.cost.sessions import Runtime
 from taso_gym.cost.small_model import OPSET, SmallModel, draw_inputs
 from taso_gym.cost.work import Work
+from taso_gym.cost_model import Cost
 from taso_gym.errors import KernelError, OptionError, OutOfMemoryError
 from taso_gym.graph import Graph
 from taso_gym.onnx_io import to_model
@@ -43,7 +44,7 @@ KEPT = 1 / 8
 
 
 class OnnxRuntimeCost(RegionalCost):
-    """Measured costs; deterministic only as far as its cache is filled."""
+    """Measured costs, on its ``runtime``; deterministic only as far as its cache is filled."""
 
     deterministic = False
 
@@ -79,11 +80,10 @@ class OnnxRuntimeCost(RegionalCost):
         self._provider = argument or "cpu"
         if outside is not None and not (isinstance(outside, Real) and 0 <= outside <= 1):
             raise OptionError(f"expected outside from 0 to 1, found {outside!r}")
-        path = None if cache is None else str(cache)
-        self._runtime = Runtime(self._provider, threads)
-        given = {"threads": self._runtime.threads, "cache": path, "outside": outside}
+        self.runtime = Runtime(self._provider, threads)
+        given = {"threads": self.runtime.threads, "cache": None if cache is None else str(cache), "outside": outside}
         super().__init__(f"onnxruntime:{self._provider}", dims, start, **given)
-        self._node_times, self._progress = NodeTimes(self._runtime, cache), progress
+        self._node_times, self._progress = NodeTimes(self.runtime, cache), progress
         self._outside = self._given_outside = outside
         self._learn(start)
 
@@ -104,7 +104,7 @@ class OnnxRuntimeCost(RegionalCost):
     @property
     def key(self) -> str:
         """Device, provider, version and threads, and bound dimensions."""
-        return f"{self._runtime.key}[{self._dims.key}]"
+        return f"{self.runtime.key}[{self._dims.key}]"
 
     @property
     def depends_on_cache(self) -> bool:
@@ -139,21 +139,21 @@ class OnnxRuntimeCost(RegionalCost):
     def _run(self, graph: Graph) -> dict[str, Any]:
         if self._progress:
             self._progress("a whole graph")
-        return {"kernels": kernel_times(graph, draw_inputs(graph, self._dims), self._runtime)}
+        return {"kernels": kernel_times(graph, draw_inputs(graph, self._dims), self.runtime)}
 
     def __getstate__(self) -> dict[str, object]:
         """Find out what the start says before it is left behind."""
         return {**super().__getstate__(), "_outside": self.outside if self._start else self._outside}
 
-    @property
-    def runtime(self) -> Runtime:
-        """What is measured on."""
-        return self._runtime
-
     def region_time(self, region: Region, load: Work) -> tuple[int, int]:
         """Return the sum over the nodes that onnxruntime executes for a region, and how many these are."""
         nodes = self.executed_in(region)
         return self.unknown_time(region, load) if nodes is None else (self.time_of(nodes), len(nodes))
+
+    def view(self, sig: Signature) -> Cost:
+        """Return what running a node takes on a CPU that moves nothing; onnxruntime takes an Identity out."""
+        runs = self._provider == "cpu" and sig.op.name != "Identity"
+        return Cost(self.time_of([self._measure_node(smallest_view(self.runtime))])) if runs else super().view(sig)
 
     def opaque_time(self, sig: Signature, load: Work) -> tuple[int, int]:
         """Return the time of an opaque operator as it stands in its file; by its bytes where it doesn't run alone.
@@ -168,7 +168,7 @@ class OnnxRuntimeCost(RegionalCost):
     def _measure_opaque(self, sig: Signature) -> dict[str, Any]:
         if self._progress:
             self._progress(str(sig))
-        return {"ps": time_alone(sig, self._dims, self._runtime)}
+        return {"ps": time_alone(sig, self._dims, self.runtime)}
 
     def time_of(self, keys: Iterable[str]) -> int:
         """Return the sum of the times, in picoseconds, of executed nodes that `executed_in` returned."""
@@ -198,9 +198,7 @@ class OnnxRuntimeCost(RegionalCost):
         return executed
 
     def executed(self, graph: Graph) -> list[tuple[str, float]]:
-        """Return (node, milliseconds) of every node that onnxruntime executes for a whole graph.
-
-        This is the reference that the contexts are calibrated against.
+        """Return (node, milliseconds) of all that onnxruntime executes for a whole graph, as contexts should predict.
 
         Raises:
             CostError: onnxruntime doesn't take or run the graph.
@@ -213,7 +211,7 @@ class OnnxRuntimeCost(RegionalCost):
         Raises:
             CostError: onnxruntime doesn't take or run the graph.
         """
-        return executed_nodes(to_model(graph).SerializeToString(), draw_inputs(graph, self._dims), self._runtime)
+        return executed_nodes(to_model(graph).SerializeToString(), draw_inputs(graph, self._dims), self.runtime)
 
     def in_turns(
         self, graphs: Iterable[Graph], seconds: float = math.inf, progress: Callable[[int, int], None] | None = None
@@ -275,7 +273,7 @@ class OnnxRuntimeCost(RegionalCost):
         Raises:
             CostError: onnxruntime doesn't take or run it.
         """
-        return executed_in(SmallModel(region, self._dims, self._opset), self._runtime)
+        return executed_in(SmallModel(region, self._dims, self._opset), self.runtime)
 
     def _measure(self, region: Region) -> dict[str, Any]:
         if self._progress:
@@ -295,5 +293,5 @@ class OnnxRuntimeCost(RegionalCost):
         if self._provider != "cpu":
             return Layouts(0)
         times = self._node_times
-        known = times.recall("block") or times.remember("block", {"channels": block_channels(self._runtime)})
+        known = times.recall("block") or times.remember("block", {"channels": block_channels(self.runtime)})
         return Layouts(known["channels"])
