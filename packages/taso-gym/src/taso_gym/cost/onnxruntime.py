@@ -44,7 +44,10 @@ KEPT = 1 / 8
 
 
 class OnnxRuntimeCost(RegionalCost):
-    """Measured costs, on its ``runtime``; deterministic only as far as its cache is filled."""
+    """Measured costs; deterministic only as far as its cache is filled.
+
+    ``runtime`` is what they are measured on.
+    """
 
     deterministic = False
 
