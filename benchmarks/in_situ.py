@@ -3,7 +3,7 @@
     python benchmarks/in_situ.py FILE ... [--threads 1]
 
 A kernel's cost is measured alone (`taso_gym.cost.onnxruntime`); in its model it is timed by onnxruntime's profile, in
-twenty runs at most of the whole (first quartile). Operators whose kernels onnxruntime runs as a view are left out.
+twenty runs at most of the whole (first quartile). Views, which are no kernels, are in the title.
 """
 
 import argparse
@@ -16,6 +16,7 @@ from taso_gym import load
 from taso_gym.console import console, run_app
 from taso_gym.cost import bind_dims
 from taso_gym.cost.dims import Dims
+from taso_gym.cost.executed import VIEWS
 from taso_gym.cost.in_place import kernel_times
 from taso_gym.cost.node_times import operator_of
 from taso_gym.cost.onnxruntime import OnnxRuntimeCost
@@ -27,13 +28,19 @@ def compared(path: Path, threads: int) -> Table:
     graph = load(path)
     model = OnnxRuntimeCost(dims=bind_dims(graph), threads=threads, start=graph)
     counts, costs, times = Counter[str](), Counter[str](), Counter[str]()
+    views = Counter[str]()
     for key, ms in model.executed(graph):
         counts[operator_of(key)] += 1
         costs[operator_of(key)] += ms
-    for kind, (_, time_ps) in kernel_times(graph, draw_inputs(graph, Dims(bind_dims(graph))), model.runtime).items():
-        times[kind.partition(" ")[0]] += time_ps / 1e9
+    for kind, (count, time_ps) in kernel_times(
+        graph, draw_inputs(graph, Dims(bind_dims(graph))), model.runtime
+    ).items():
+        operator = kind.partition(" ")[0]
+        times[operator] += time_ps / 1e9
+        views[operator] += count if operator in VIEWS else 0
     table = Table(
-        title=f"{path.name}: {sum(costs.values()):.2f} ms by costs, {sum(times[o] for o in costs):.2f} in place"
+        title=f"{path.name}: {sum(costs.values()):.2f} ms by costs, {sum(times[o] for o in costs):.2f} in place; "
+        f"{views.total()} views take {sum(times[o] for o in VIEWS):.2f} more"
     )
     for name in ("operator", "kernels", "cost ms", "in place ms", "cost of it"):
         table.add_column(name)
