@@ -1,4 +1,7 @@
-"""The node of a model several times: on a GPU, starting and ending a run takes longer than many nodes."""
+"""A node that copies, and the node of a model several times: how long a run takes as such, and a node within one.
+
+On a GPU, starting and ending a run takes longer than many nodes.
+"""
 
 from __future__ import annotations
 

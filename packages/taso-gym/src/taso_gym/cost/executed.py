@@ -99,11 +99,9 @@ def executed_nodes(model: bytes, feeds: Mapping[str, NDArray[Any]], runtime: Run
 def smallest_view(runtime: Runtime) -> Executed:
     """Return a view of one number: what it takes is what any view takes in a network, where none is copied."""
     model = ModelProto(ir_version=IR_VERSION, opset_import=[helper.make_opsetid("", OPSET)])
-    node, shape = (
-        helper.make_node("Reshape", ["x", "shape"], ["y"]),
-        numpy_helper.from_array(np.ones(1, np.int64), "shape"),
-    )
-    return _alone(node, {"shape": shape}, {"x": runtime.place(np.ones(1, np.float32))}, Optimised(model, {}))
+    node = helper.make_node("Reshape", ["x", "shape"], ["y"])
+    weights = {"shape": numpy_helper.from_array(np.ones(1, np.int64), "shape")}
+    return _alone(node, weights, {"x": runtime.place(np.ones(1, np.float32))}, Optimised(model, {}))
 
 
 def block_channels(runtime: Runtime) -> int:
