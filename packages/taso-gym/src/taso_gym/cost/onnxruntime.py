@@ -44,12 +44,11 @@ KEPT = 1 / 8
 
 
 class OnnxRuntimeCost(RegionalCost):
-    """Measured costs; deterministic only as far as its cache is filled.
-
-    ``runtime`` is what they are measured on.
-    """
+    """Measured costs; deterministic only as far as its cache is filled."""
 
     deterministic = False
+    runtime: Runtime
+    """What is measured on."""
 
     def __init__(
         self,
