@@ -161,6 +161,14 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
         measure({"m": tmp_path / "none.onnx"})
 
 
+def test_no_room_for_temporary_files_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where the root is read-only: there is no folder for them at all, whose name could be said."""
+    monkeypatch.setattr("tempfile.tempdir", None)
+    monkeypatch.setattr("tempfile._candidate_tempdir_list", lambda: [str(tmp_path / "none")])
+    with pytest.raises(CostError, match="expected room for a model in a folder for temporary files, found"):
+        measure({"model": write_chain(tmp_path / "a.onnx", 1)}, sessions=1, rounds=1)
+
+
 def test_a_missing_provider_is_an_error_and_no_fall_back(tmp_path: Path) -> None:
     with pytest.raises(CostError, match=r"expected .* the provider CUDAExecutionProvider, found"):
         measure({"m": write_chain(tmp_path / "a.onnx", 1)}, provider="cuda")

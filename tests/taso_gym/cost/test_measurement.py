@@ -19,6 +19,12 @@ def test_a_clear_gain(estimator: str) -> None:
     assert found.gain("new") == pytest.approx(1 / 6, rel=0.05)
 
 
+@pytest.mark.parametrize("estimator", [THREAD_CPU, WALL])
+def test_a_ratio_is_that_of_the_speedup(estimator: str) -> None:
+    found = Measurement({"old": rounds(1.2), "new": rounds(1.0)}, 1, "cpu", estimator)
+    assert found.ratio("new") == found.speedup("new").ratio != found.ratio("old") == 1.0
+
+
 def test_a_gain_below_two_percent_is_none() -> None:
     assert Measurement({"old": rounds(1.015), "new": rounds(1.0)}, 1, "cpu", THREAD_CPU).gain("new") == 0.0
 

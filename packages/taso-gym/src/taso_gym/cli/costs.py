@@ -96,6 +96,7 @@ def calibrate(
     chosen = list(random_variants(graph, rules, variants, seed, rewrites))
     with _measuring("measuring operators") as progress:
         judged = judge_of(cost, graph, threads, cache, progress)
+        runs_on = provider_of(cost, judged)
         if isinstance(judged, OnnxRuntimeCost):
             judged = _in_turns(judged, [graph, *chosen], progress)
         for variant in (graph, *chosen):
@@ -113,7 +114,7 @@ def calibrate(
             progress=lambda done, _: bar.update(task, completed=done),
             sessions=sessions,
             rounds=rounds,
-            provider=provider_of(cost, judged),
+            provider=runs_on,
         )
     say(f"{judged.name} over {len(chosen)} variants: {found}")
 

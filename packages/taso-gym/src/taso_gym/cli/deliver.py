@@ -185,7 +185,7 @@ def _in_vain(result: Result, found: Measurement) -> str:
             found = found.beside(SET, RESULT)
         return "" if found.gain(RESULT) else _too_little(found.speedup(RESULT))
     before, after = ({name: pair[i] for name, pair in result.quantities.items()} for i in (0, 1))
-    after["time"] = round(before["time"] / found.speedup(RESULT).ratio)
+    after["time"] = round(before["time"] / found.ratio(RESULT))
     lower = goal.value(after, before) < goal.value(before, before)
     return "" if lower else f"as measured it doesn't lower the {goal}"
 

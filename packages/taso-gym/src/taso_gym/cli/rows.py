@@ -63,7 +63,7 @@ def rows_of(graph: Graph, model: OnnxRuntimeCost) -> list[Row]:
         context, name = model.context(graph, node_id), f"{node.sig.op.key} {node.names[0] or node_id}"
         if (cost := model.node(node.sig, context)).time_ps:
             sized = _is_sized(node.sig.outputs, known)
-            if isinstance(node.sig.op, OpaqueOperator):
+            if isinstance(node.sig.op, OpaqueOperator) or node.sig.op.view:  # in no region
                 rows.append(Row(name, cost, sized))
                 continue
             region = context if isinstance(context, Region) else lone(node.sig)

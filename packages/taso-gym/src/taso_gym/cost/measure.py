@@ -26,7 +26,7 @@ import numpy as np
 from taso_gym import onnx_io
 from taso_gym.checks import check_finite, check_kind, check_path, check_seed, check_sizes, check_whole, items_of
 from taso_gym.cost.measurement import THREAD_CPU, WALL, Measurement
-from taso_gym.cost.packages import PROVIDERS, require_provider
+from taso_gym.cost.packages import PROVIDERS, require_provider, temporary_folder
 from taso_gym.errors import CostError, OptionError, one_line
 from taso_gym.graph import Graph
 
@@ -122,8 +122,8 @@ def measure(
     times = {name: list[float]() for name in models}
     sizes = {name: int(size) for name, size in (dims or {}).items()}
     common = {"threads": int(threads), "provider": PROVIDERS[provider], "dims": sizes, "seed": int(seed)}
-    with tempfile.TemporaryDirectory(prefix="taso-gym-") as folder:
-        own = {name: {**common, "model": _as_file(model, Path(folder))} for name, model in models.items()}
+    with temporary_folder() as folder:
+        own = {name: {**common, "model": _as_file(model, folder)} for name, model in models.items()}
         for name in models:
             own[name] |= asdict((settings or {}).get(name, SessionSettings()))
             if isinstance(model := models[name], Runner):

@@ -84,4 +84,5 @@ def temporary_folder(*cut_off: type[Exception]) -> Generator[Path]:
         with tempfile.TemporaryDirectory(prefix="taso-gym-") as folder:
             yield Path(folder)
     except (OSError, *cut_off) as error:
-        raise CostError(f"expected room for a model in {tempfile.gettempdir()}, found {one_line(error)}") from error
+        where = tempfile.tempdir or "a folder for temporary files"  # which may be what there is none of
+        raise CostError(f"expected room for a model in {where}, found {one_line(error)}") from error

@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 
 from taso_gym.atomic import write_text
+from taso_gym.cost.latency_child import LEVELS
 from taso_gym.cost.measure import SessionSettings, measure
 from taso_gym.cost.measurement import Measurement
 from taso_gym.cost.packages import PROVIDERS, require
@@ -29,7 +30,6 @@ CANDIDATES = (
 )
 """What is tried besides the default."""
 
-LEVEL_NAMES = {"none": "ORT_DISABLE_ALL", "basic": "ORT_ENABLE_BASIC", "extended": "ORT_ENABLE_EXTENDED"}
 FIRST_LOOK = 10
 """Rounds of the first look at each, beside the default: all at once would take the memory of as many models."""
 
@@ -54,8 +54,8 @@ def best_settings(
         return timed(settings={"default": DEFAULT, "other": other}, sessions=sessions, rounds=rounds)
 
     looks = {other: against_default(other, sessions=1, rounds=FIRST_LOOK) for other in CANDIDATES}
-    best = max(CANDIDATES, key=lambda other: looks[other].speedup("other").ratio)
-    worth_it = looks[best].speedup("other").ratio > 1 and against_default(best).gain("other")
+    best = max(CANDIDATES, key=lambda other: looks[other].ratio("other"))
+    worth_it = looks[best].ratio("other") > 1 and against_default(best).gain("other")
     return best if worth_it else DEFAULT
 
 
@@ -87,4 +87,4 @@ def code(model: Path, settings: SessionSettings, threads: int, provider: str = "
 
 def level_name(settings: SessionSettings) -> str:
     """Return onnxruntime's name of an optimisation level."""
-    return LEVEL_NAMES.get(settings.level, "ORT_ENABLE_ALL")
+    return LEVELS.get(settings.level, "ORT_ENABLE_ALL")

@@ -2,7 +2,7 @@
 
 Both are searched for; that whose result costs less by the costs, so often as there are samples, has the contest. At the
 end it is run against what the other search found: costs don't know what a kernel leaves in the cache for the next, nor
-what a loop takes by itself. So no loop is the result that wasn't run.
+what a loop takes by itself. So no loop is the result that wasn't run, but where Ctrl-C left no time for the batch.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ SAMPLE, LAST = 0.2, 0.2
 which takes longer where runs take seconds."""
 COSTING = 0.5
 """Part of the time that is left which measuring what the model executes may have taken: as long as it may take again,
-for one sample."""
+for one sample, and longer where what the model executes was measured before, and what it does for one sample wasn't."""
 MOST_BYTES = 200_000_000
 """Of weights that a network for one sample has, of twice as much after it was rewritten: they are in the loop's node,
 which is copied and parsed whole, and a network with more mostly reads them."""
@@ -94,7 +94,7 @@ class ContestedSearch:
         Args:
             spend: the budget.
             seconds: of it that are left.
-            costing: that it took to measure what the model executes; for one sample it takes as long at most.
+            costing: that it took to measure what the model executes.
         """
         began = time.monotonic()
         ends = began + seconds

@@ -45,9 +45,9 @@ class Evidence:
         found = measure(graphs, threads=threads, provider=provider, dims=dims, sessions=1, rounds=rounds, seed=seed)
         first = found.reference
         if START in found.rounds:
-            self._times[first] = found.speedup(START).ratio
+            self._times[first] = found.ratio(START)
         for name, graph in graphs.items():
-            self._times[name] = self._times[first] / found.speedup(name).ratio
+            self._times[name] = self._times[first] / found.ratio(name)
             self._graphs[name] = graph
         return found
 

@@ -55,7 +55,6 @@ class Contest:
     Attributes:
         best: the fastest finalist so far.
         explored: rewrites weighed or applied by the further searches.
-        seconds: that it took.
         interrupted: it was ended by Ctrl-C.
         exhausted: it ended before its time, since nothing was left to try.
     """
@@ -89,7 +88,7 @@ class Contest:
         self._say: Callable[[str], None] = progress or _silent
         self._screen = Screen(differs, self._say)
         self._bouts = Bouts(first, self._say)
-        self.explored, self.seconds, self.interrupted, self.exhausted = 0, 0.0, False, False
+        self.explored, self.interrupted, self.exhausted = 0, False, False
 
     @property
     def bouts(self) -> list[Bout]:
@@ -102,8 +101,7 @@ class Contest:
         Ctrl-C ends the contest, and so does what fails, with a warning: costs that can't be measured any more, a disk
         that is full, want of memory.
         """
-        began = time.monotonic()
-        self._seconds, self._ends = seconds, began + seconds
+        self._seconds, self._ends = seconds, time.monotonic() + seconds
         try:
             self._go_on()
             self.exhausted = not self._over()
@@ -112,7 +110,6 @@ class Contest:
             self._say("interrupted")
         except (TasoError, MemoryError, OSError) as error:
             warnings.warn(f"the contest of finalists ended early: {error}", stacklevel=2)
-        self.seconds = time.monotonic() - began
         return self.best
 
     def _go_on(self) -> None:

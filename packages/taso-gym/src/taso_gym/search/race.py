@@ -67,7 +67,7 @@ def race(
         found = found.followed_by(latest) if found else latest
         speedups |= {name: found.speedup(name) for name in running}
         again.update(running if seed else ())
-        lost.update(name for name in running if latest.speedup(name).ratio <= 1)
+        lost.update(name for name in running if latest.ratio(name) <= 1)
         ranked = sorted(running, key=lambda name: -speedups[name].ratio)
         running = [name for name in ranked if speedups[name].high > 1]
         if not running:

@@ -112,7 +112,7 @@ class LatencyJudge:
         except CostError as error:  # a child process was killed for its memory, perhaps
             warnings.warn(f"{match} wasn't timed: {error}", stacklevel=2)
             return state_ps
-        return round(self._start_ps / found.speedup("child").ratio)
+        return round(self._start_ps / found.ratio("child"))
 
 
 class Ranked(Searcher):
