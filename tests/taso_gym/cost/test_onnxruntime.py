@@ -15,6 +15,8 @@ from onnx import TensorProto, helper
 from taso_gym.builder import GraphBuilder
 from taso_gym.cost import load, small_model
 from taso_gym.cost.cache import Cache
+from taso_gym.cost.executed import smallest_view
+from taso_gym.cost.node_times import NodeTimes
 from taso_gym.cost.onnxruntime import OnnxRuntimeCost
 from taso_gym.cost.region import FUSED
 from taso_gym.cost.regional import NEVER_PS
@@ -75,6 +77,16 @@ def test_a_view_costs_what_running_a_node_takes(cache: Path) -> None:
     assert found == Cost(found.time_ps) == model.node(small) and 0 < found.time_ps < 10**8
     assert model.node(signature(OPERATORS["", "Identity"], {}, [TensorType("float", (4,))])) == Cost()
     assert model.node(signature(OPERATORS["", "Flatten"], {}, [TensorType("float", (4, 4), const=True)])) == Cost()
+
+
+def test_what_views_take_is_measured_in_turns(cache: Path) -> None:
+    """All of a graph cost what one look says, which may have been taken in a slow phase."""
+    model = OnnxRuntimeCost(cache=cache)
+    once, key = model.view_ps, smallest_view(model.runtime).key
+    assert once > 0 and NodeTimes(model.runtime, cache).interval(key, 0.0) is None
+    found = model.in_turns([mlp()]).view_ps
+    low, high = NodeTimes(model.runtime, cache).interval(key, 0.0) or (0, 0)
+    assert 0 < low <= found <= high and model.view_ps == once
 
 
 def test_symbols_are_bound(cache: Path) -> None:

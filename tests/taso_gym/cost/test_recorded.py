@@ -17,11 +17,14 @@ from taso_gym.cost.dims import Dims
 from taso_gym.cost.onnxruntime import OnnxRuntimeCost
 from taso_gym.cost.recorded import Entry, RecordedCost, Table, merged, record, region_key, table_names
 from taso_gym.cost.regional import NEVER_PS
+from taso_gym.cost_model import Cost
 from taso_gym.env import TasoGraphEnv
 from taso_gym.errors import CostError, OptionError
 from taso_gym.graph import Graph
+from taso_gym.ops import OPERATORS
 from taso_gym.optimizer import optimize
 from taso_gym.rules.state import RewriteState
+from taso_gym.signature import signature
 from taso_gym.tensor import TensorType
 
 
@@ -35,6 +38,7 @@ def test_what_was_recorded_is_read_back(tmp_path: Path) -> None:
     found = RecordedCost(str(tmp_path / "mine.json.gz"), strict=True)
     assert found.table == table and seen == [(2, 2)]
     assert found.graph(mlp()) == OnnxRuntimeCost(cache=tmp_path / "cache.sqlite").graph(mlp())  # in turns
+    assert found.view_ps == table.view_ps == measured.in_turns([mlp()], 0.0).view_ps > 0
     assert "CPUExecutionProvider" in found.key and next(iter(table.costs.values())).operators == "MatMul Add Relu"
 
 
@@ -50,6 +54,18 @@ def test_of_several_tables_the_first_that_has_a_region_counts() -> None:
     third = Table("d", 16, {"b": Entry(2, 1, "Mul")})
     both = {"a": Entry(1, 1, "Add"), "b": Entry(2, 1, "Mul")}
     assert merged([first, second, third]) == Table("d", 16, both, "one, two")
+
+
+def test_a_view_costs_what_was_recorded_of_one(tmp_path: Path) -> None:
+    """Nothing by a table of before that was."""
+    sig = signature(OPERATORS["", "Flatten"], {}, [TensorType("float", (4, 4))])
+    path = tmp_path / "t.json.gz"
+    Table("d", 0, {}, view_ps=5).save(path)
+    assert RecordedCost(str(path)).node(sig) == Cost(5)
+    content = json.loads(gzip.decompress(path.read_bytes()))
+    del content["view"]
+    path.write_bytes(gzip.compress(json.dumps(content).encode()))
+    assert RecordedCost(str(path)).node(sig) == Cost()
 
 
 def test_an_unrecorded_region_never_pays(tmp_path: Path) -> None:

@@ -70,7 +70,7 @@ class CostModel(Protocol):
         ...
 
     def node(self, sig: Signature, context: Hashable = None) -> Cost:
-        """Return the cost of a node; zero for a constant's and for a view.
+        """Return the cost of a node; zero for a constant's.
 
         Raises:
             CostError: it can't be costed.

@@ -247,6 +247,12 @@ def operator_of(key: str) -> str:
     return key.removeprefix(COLD).partition("[")[0].rpartition(".")[2].partition("-")[0]
 
 
+def bytes_of(key: str) -> int:
+    """Return about how many bytes the operands of a node have, by its key, each element four."""
+    found = OPERAND.findall(key[key.rfind("](") + 1 :])
+    return sum(4 * prod(map(int, shape.split(",") if shape else ())) for _, shape in found)
+
+
 @cache
 def operands_of(key: str) -> tuple[float, int]:
     """Return which part of the elements that a node reads are constants, and how many its largest other operand has."""

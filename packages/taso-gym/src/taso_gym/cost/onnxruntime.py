@@ -15,13 +15,13 @@ import math
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
 from copy import copy
 from functools import cached_property, partial
 from numbers import Real
 from pathlib import Path
 from typing import Any, Self
 
+from taso_gym.cost.doubts import worth_turns
 from taso_gym.cost.eviction import cache_bytes
 from taso_gym.cost.executed import Executed, block_channels, executed_in, executed_nodes, smallest_view
 from taso_gym.cost.in_place import USUAL, kernel_times, share_outside
@@ -33,8 +33,7 @@ from taso_gym.cost.regional import RegionalCost, describe
 from taso_gym.cost.sessions import Runtime
 from taso_gym.cost.small_model import OPSET, SmallModel, draw_inputs
 from taso_gym.cost.work import Work
-from taso_gym.cost_model import Cost
-from taso_gym.errors import KernelError, OptionError, OutOfMemoryError
+from taso_gym.errors import OptionError
 from taso_gym.graph import Graph
 from taso_gym.onnx_io import to_model
 from taso_gym.signature import Signature
@@ -152,10 +151,10 @@ class OnnxRuntimeCost(RegionalCost):
         nodes = self.executed_in(region)
         return self.unknown_time(region, load) if nodes is None else (self.time_of(nodes), len(nodes))
 
-    def view(self, sig: Signature) -> Cost:
-        """Return what running a node takes on a CPU that moves nothing; onnxruntime takes an Identity out."""
-        runs = self._provider == "cpu" and sig.op.name != "Identity"
-        return Cost(self.time_of([self._measure_node(smallest_view(self.runtime))])) if runs else super().view(sig)
+    @property
+    def view_ps(self) -> int:
+        """Picoseconds that running a node takes on a CPU which moves nothing."""
+        return self.time_of([self._measure_node(smallest_view(self.runtime))]) if self._provider == "cpu" else 0
 
     def opaque_time(self, sig: Signature, load: Work) -> tuple[int, int]:
         """Return the time of an opaque operator as it stands in its file; by its bytes where it doesn't run alone.
@@ -200,7 +199,7 @@ class OnnxRuntimeCost(RegionalCost):
         return executed
 
     def executed(self, graph: Graph) -> list[tuple[str, float]]:
-        """Return (node, milliseconds) of all that onnxruntime executes for a whole graph, as contexts should predict.
+        """Return (node, milliseconds) of all that onnxruntime executes for a whole graph, but for views.
 
         Raises:
             CostError: onnxruntime doesn't take or run the graph.
@@ -225,7 +224,8 @@ class OnnxRuntimeCost(RegionalCost):
         Args:
             graphs: one at least.
             seconds: no measurement begins after so many, half of them to prepare what is measured: nodes whose time
-                matters little, or is known well, may stay as they are.
+                matters little, or is known well, may stay as they are, and so may those for whose operands there is no
+                room in memory beside the others'.
             progress: called with (measurements done, measurements in all).
 
         Raises:
@@ -240,27 +240,15 @@ class OnnxRuntimeCost(RegionalCost):
         progress: Callable[[int, int], None] | None = None,
     ) -> Self:
         """Return the same as `in_turns` of graphs that have each region so many times."""
-        began = time.monotonic()
-        keys = {region: self.executed_in(region) or [] for region in regions}
-        shares: Counter[str] = Counter()
-        for region, count in regions.items():
-            for key in keys[region]:
-                shares[key.removeprefix(COLD)] += count * self.time_of([key])
-        unsettled = {region: self._node_times.unsettled(keys[region]) for region in keys}
-        doubts = {
-            key: part * shares[key.removeprefix(COLD)] for found in unsettled.values() for key, part in found.items()
-        }
-        turns: dict[str, Turn] = {}
-        for region in sorted(keys, key=lambda region: -max(map(doubts.__getitem__, unsettled[region]), default=0)):
-            missing = unsettled[region].keys() - turns.keys()
-            if missing and time.monotonic() < began + seconds / 2:
-                with suppress(KernelError, MemoryError, OutOfMemoryError):  # it did run before: memory is short for now
-                    nodes = {node.key: node for node in self.executed_alone(region)}
-                    named = ((key, nodes.get(key.removeprefix(COLD))) for key in missing)
-                    turns |= {key: Turn(key, node) for key, node in named if node}  # a cache may have other names
-        doubtful = sorted(turns.values(), key=lambda turn: -doubts[turn.key])
+        began, times, views = time.monotonic(), self._node_times, list[Turn]()
+        if self._provider == "cpu":
+            view = smallest_view(self.runtime)
+            views = [Turn(key, view) for key in times.unsettled([self._measure_node(view)])]
+        turns = worth_turns(
+            regions, lambda r: self.executed_in(r) or (), self.executed_alone, times, self.outside, began + seconds / 2
+        )
         other = copy(self)
-        other._node_times = self._node_times.in_turns(doubtful, began + seconds - time.monotonic(), progress)
+        other._node_times = times.in_turns([*views, *turns], began + seconds - time.monotonic(), progress)
         return other
 
     def cautious(self) -> Self:

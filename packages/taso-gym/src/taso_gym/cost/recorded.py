@@ -6,6 +6,8 @@ A table is a gzipped JSON object:
      "device": "AMD EPYC …|CPUExecutionProvider|onnxruntime 1.31.1|1 threads",   what it was recorded on
      "origin": "…",                   whose operators these are
      "block": 16,                     channels in a block of the device's layout NCHWc (0: none)
+     "view": 450000,                  picoseconds that running a node takes which moves nothing (0, as where it isn't
+                                      there: views are free)
      "costs": {"0123456789abcdef": [1500000, 1, "Conv Relu"], …}}
 
 with the time in picoseconds, the number of kernels and, for people, the operators of each region by the 64-bit hash
@@ -61,12 +63,14 @@ class Table:
         block: channels in a block of the device's layout; 0 where there is none.
         costs: hash of a region's description -> entry.
         origin: whose operators these are, for people.
+        view_ps: picoseconds that running a node takes which moves nothing.
     """
 
     device: str
     block: int
     costs: Mapping[str, Entry]
     origin: str = ""
+    view_ps: int = 0
 
     def save(self, path: str | Path) -> None:
         """Write the table, whole or not at all; equal tables give equal files.
@@ -75,7 +79,13 @@ class Table:
             OptionError: the folder doesn't exist or can't be written.
         """
         lines = [f"{json.dumps(key)}: {json.dumps(entry)}" for key, entry in sorted(self.costs.items())]
-        head = {"format": FORMAT, "device": self.device, "origin": self.origin, "block": self.block}
+        head = {
+            "format": FORMAT,
+            "device": self.device,
+            "origin": self.origin,
+            "block": self.block,
+            "view": self.view_ps,
+        }
         text = json.dumps(head)[:-1] + ', "costs": {\n' + ",\n".join(lines) + "\n}}\n"
         write_bytes(path, gzip.compress(text.encode(), mtime=0))
 
@@ -98,16 +108,22 @@ class Table:
         try:
             rows = cast("dict[str, Sequence[Any]]", fields["costs"])
             costs = {key: _entry(*row) for key, row in rows.items()}
-            return cls(str(fields["device"]), int(fields["block"]), costs, str(fields.get("origin", "")))
+            view_ps = _not_negative(fields.get("view", 0))
+            return cls(str(fields["device"]), int(fields["block"]), costs, str(fields.get("origin", "")), view_ps)
         except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
             raise CostError(f"expected device, block and costs in a table, found {path} without: {error!r}") from error
 
 
 def _entry(time_ps: float, kernels: float, operators: str) -> Entry:
-    """Return the entry of a row; a time or number below 0 is a ValueError."""
-    if time_ps < 0 or kernels < 0:
-        raise ValueError(f"{time_ps} picoseconds and {kernels} kernels")
-    return Entry(int(time_ps), int(kernels), str(operators))
+    """Return the entry of a row."""
+    return Entry(_not_negative(time_ps), _not_negative(kernels), str(operators))
+
+
+def _not_negative(number: float) -> int:
+    """Return a time or number of a table; one below 0 is a ValueError."""
+    if number < 0:
+        raise ValueError(f"{number}, which is below 0")
+    return int(number)
 
 
 class RecordedCost(RegionalCost):
@@ -149,6 +165,11 @@ class RecordedCost(RegionalCost):
     def layouts(self) -> Layouts:
         """The layouts of the device that it was recorded on."""
         return self._layouts
+
+    @property
+    def view_ps(self) -> int:
+        """What was recorded."""
+        return self.table.view_ps
 
     def region_time(self, region: Region, load: Work) -> tuple[int, int]:
         """Return what was recorded.
@@ -199,14 +220,15 @@ def record(
                 costs[key] = Entry(model.time_of(nodes), len(nodes), names)
         if progress:
             progress(first + len(part), len(distinct))
-    return Table(model.runtime.key, model.layouts.block, costs, origin)
+    return Table(model.runtime.key, model.layouts.block, costs, origin, model.view_ps)
 
 
 def merged(tables: Sequence[Table]) -> Table:
     """Return what tables of one device have, at least one of them; a region costs what the first that has it says."""
     costs = {key: entry for table in reversed(tables) for key, entry in table.costs.items()}
     origins = dict.fromkeys(table.origin for table in tables if table.origin)
-    return Table(tables[0].device, tables[0].block, costs, ", ".join(origins))
+    first = tables[0]
+    return Table(first.device, first.block, costs, ", ".join(origins), first.view_ps)
 
 
 def region_key(region: Region, dims: Dims) -> str:

@@ -58,7 +58,7 @@ class Region:
         nodes: producers first.
         inputs: layout of each value that comes from outside. A value is converted once, at its producer's cost: a
             region that reads an input `PLAIN` or `BLOCKED` doesn't pay for that; with `OWN` it does: of graph inputs,
-            and of what a view makes (it costs nothing itself) and the region reads in blocks.
+            and of what a view makes (it converts nothing) and the region reads in blocks.
         outputs: values that leave the region.
     """
 
