@@ -94,8 +94,8 @@ def row_of(network: Network, settings: argparse.Namespace) -> dict[str, Any]:
     how = {"sessions": plan.sessions, "rounds": plan.rounds, "seed": settings.seed}
     found = calibrate(graph, variants, model, threads=threads, dims=dims, **how)
     times = {name: value.tolist() for name, value in vars(found).items()}
-    said = {"network": network.name, "threads": threads, "rewrites": plan.rewrites, **how, **times}
-    return {**said, "machine": cpu_name(), "date": time.strftime("%Y-%m-%d")}
+    said = {"network": network.name, "threads": threads, "rewrites": plan.rewrites, "rules": RuleSet.load().digest}
+    return {**said, **how, **times, "machine": cpu_name(), "date": time.strftime("%Y-%m-%d")}
 
 
 def calibration_of(row: Mapping[str, Any]) -> Calibration:
@@ -159,7 +159,11 @@ def main() -> None:
             if not path.exists():
                 print(f"{network.name}: no row to compare with")
                 continue
-            found = with_share(network, settings, json.loads(path.read_text(encoding="utf-8")))
+            row = json.loads(path.read_text(encoding="utf-8"))
+            if row.get("rules") != RuleSet.load().digest:
+                print(f"{network.name}: its variants are of other rules: --again")
+                continue
+            found = with_share(network, settings, row)
             print(f"{network.name} {found}; misses: {', '.join(missed(found)) or 'nothing'}", flush=True)
         elif settings.again or not path.exists():
             row = row_of(network, settings)

@@ -60,23 +60,26 @@ PRODUCTS = re.compile(rf"({COLD})?(com\.microsoft\.)?(nchwc\.)?(Fused)?(Conv|Mat
 def optimised(network: Network, batch: int, settings: argparse.Namespace) -> tuple[Path, dict[str, Any]]:
     """Return the file that `taso-gym optimize` makes of a network, and how it went; done once."""
     source = file_of(network, batch, settings.folder)
-    target = result_path(source, settings.numerics, settings.provider)
-    log = result_path(source, settings.numerics, settings.provider, ".optimise.json")
+    on = where(settings)
+    target, log = (result_path(source, settings.numerics, on, suffix) for suffix in (".fast.onnx", ".optimise.json"))
+    asked = {k: getattr(settings, k) for k in ("search", "budget", "numerics", "options")}
+    asked |= {"rule_set": settings.rules}
     if not log.exists():
         cost = "onnxruntime:cuda" if settings.provider == "cuda" else "onnxruntime"
         command = [sys.executable, "-m", "taso_gym", "optimize", source, "-o", target, "--cost", cost]
         command += ["--search", settings.search, "--budget", settings.budget, "--numerics", settings.numerics]
-        command += ["--rules", settings.rules, *settings.options.split()]
+        command += ["--rules", settings.rules, "--threads", settings.threads, *settings.options.split()]
         began = time.monotonic()
         wide = {**os.environ, "COLUMNS": "200"}
         done = subprocess.run(list(map(str, command)), capture_output=True, text=True, env=wide)
         if done.returncode:
             raise CostError(f"{network.name}: taso-gym optimize ended with {done.returncode}: {done.stderr[-300:]}")
         said = {"seconds": round(time.monotonic() - began), **summary_of(done.stdout + done.stderr)}
-        asked = {k: getattr(settings, k) for k in ("search", "budget", "numerics", "options")}
-        asked |= {"rule_set": settings.rules, "commit": commit()}
-        write_text(log, json.dumps({**said, **asked}, indent=1))
-    return target, json.loads(log.read_text())
+        write_text(log, json.dumps({**said, **asked, "commit": commit()}, indent=1))
+    how = json.loads(log.read_text())
+    if other := [f"{name} {how.get(name)!r}" for name in asked if how.get(name) != asked[name]]:
+        raise CostError(f"expected a file made as this run says, found {log} of {', '.join(other)}: delete it")
+    return target, how
 
 
 def summary_of(said: str) -> dict[str, Any]:
@@ -90,7 +93,9 @@ def summary_of(said: str) -> dict[str, Any]:
     }
     rows = re.findall(r"^│ (\S+) +│ +(\d+) │", said, re.MULTILINE)
     bouts = re.findall(r"^measured against the fastest before: (.*)", said, re.MULTILINE)
-    left_out = re.findall(r"^left out: (.*);|^warning: (.*) left out: ", said, re.MULTILINE)
+    left_out = re.findall(
+        r"^left out: (.*);|^warning: (.*) left out: |^warning: expected (\S+) to change nothing", said, re.MULTILINE
+    )
     found["left_out"] = ", ".join(map("".join, left_out))
     found["loop"] = "\nsample by sample: the result is a loop" in said
     return {**found, "rules": {name: int(count) for name, count in rows}, "bouts": bouts}
@@ -141,8 +146,11 @@ def bound_of(source: Path, threads: int) -> float:
     By the measured costs of what onnxruntime executes: what substitutions that keep the arithmetic could gain at most.
     """
     graph = load(source)
-    found = OnnxRuntimeCost(dims=bind_dims(graph), threads=threads, start=graph).executed(graph)
-    return sum(ms for _, ms in found) / max(sum(ms for key, ms in found if PRODUCTS.match(key)), 1e-9)
+    model = OnnxRuntimeCost(dims=bind_dims(graph), threads=threads, start=graph)
+    found, views = model.executed(graph), sum(node.sig.op.view for _, node in graph.operators())
+    return (sum(ms for _, ms in found) + views * model.view_ps / 1e9) / max(
+        sum(ms for key, ms in found if PRODUCTS.match(key)), 1e-9
+    )
 
 
 def measured(models: Mapping[str, Any], settings: argparse.Namespace) -> tuple[Any, dict[str, str]]:
@@ -195,7 +203,8 @@ def quieter_before(path: Path, row: Mapping[str, Any]) -> bool:
     if not path.exists() or "wall" not in row.get("estimator", ""):
         return False
     before = json.loads(path.read_text())
-    return before["optimise"] == row["optimise"] and before.get("file_ms", math.inf) <= row["file_ms"]
+    same = all(before.get(key) == row[key] for key in ("optimise", "sessions", "rounds", "onnxruntime"))
+    return same and before.get("file_ms", math.inf) <= row["file_ms"]
 
 
 def machine_of(settings: argparse.Namespace) -> str:
@@ -203,10 +212,14 @@ def machine_of(settings: argparse.Namespace) -> str:
     return cpu_name() if settings.provider == "cpu" else gpu_name()
 
 
+def where(settings: argparse.Namespace) -> str:
+    """Return what models run on, as files have it in their names: the number of threads, or the provider."""
+    return f"t{settings.threads}" if settings.provider == "cpu" else settings.provider
+
+
 def path_of(network: Network, batch: int, settings: argparse.Namespace) -> Path:
     """Return the file of a row, in the folder of this machine."""
-    where = f"t{settings.threads}" if settings.provider == "cpu" else settings.provider
-    return row_path(settings.rows, machine_of(settings), network.name, batch, where, settings.numerics)
+    return row_path(settings.rows, machine_of(settings), network.name, batch, where(settings), settings.numerics)
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -222,7 +235,9 @@ def main(arguments: list[str] | None = None) -> None:
                 if settings.phase != "table" and (settings.again or not path.exists()):
                     row = row_of(network, batch, settings)
                     print(network.name, batch, row["speedups"], flush=True)
-                    if not quieter_before(path, row):
+                    if quieter_before(path, row):
+                        print(f"{network.name} {batch}: a row before stays, whose file was faster", flush=True)
+                    else:
                         path.parent.mkdir(parents=True, exist_ok=True)
                         write_text(path, json.dumps(row, indent=1) + "\n")
             except (TasoError, ImportError) as error:

@@ -38,8 +38,9 @@ def results(name: str, settings: argparse.Namespace) -> Iterator[tuple[str, Grap
     """Yield (kind, graph, measured gain) of each optimised file of a network that has a row."""
     source = settings.folder / f"{name}-b{settings.batch}.onnx"
     for kind, (numerics, tool) in KINDS.items():
-        path = row_path(settings.rows, cpu_name(), name, settings.batch, f"t{settings.threads}", numerics)
-        file = result_path(source, numerics) if tool == "taso-gym" else source.with_suffix(f".{tool}.onnx")
+        where = f"t{settings.threads}"
+        path = row_path(settings.rows, cpu_name(), name, settings.batch, where, numerics)
+        file = result_path(source, numerics, where) if tool == "taso-gym" else source.with_suffix(f".{tool}.onnx")
         said = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {"speedups": {}, "unchanged": True}
         if file.exists() and tool in said["speedups"] and (tool == "by-hand" or not said["unchanged"]):
             yield kind, load(file), said["speedups"][tool][0]

@@ -10,9 +10,9 @@ OURS, FAST = "taso-gym", "taso-gym, fast"
 """Columns of what the search finds by default and with ``--numerics fast``."""
 
 
-def result_path(source: Path, numerics: str, provider: str = "cpu", suffix: str = ".fast.onnx") -> Path:
-    """Return the file of what was found for a network's file, or that of its log."""
-    kind = "" if provider == "cpu" else f".{provider}"
+def result_path(source: Path, numerics: str, where: str = "t1", suffix: str = ".fast.onnx") -> Path:
+    """Return the file of what was found for a network's file, or that of its log; ``where`` as in `row_path`."""
+    kind = "" if where == "t1" else f".{where}"
     return source.with_suffix(f"{kind}{'' if numerics == DEFAULT else f'.{numerics}'}{suffix}")
 
 
