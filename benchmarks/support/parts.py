@@ -8,7 +8,7 @@ from taso_gym.builder import GraphBuilder
 from taso_gym.cost.blocks import Blocks
 from taso_gym.cost.fusion import group, owner
 from taso_gym.cost.layout import Layouts
-from taso_gym.cost.view import View
+from taso_gym.cost.window import Window
 from taso_gym.graph import SINK, Graph, output_index, producer_of, value_of
 
 
@@ -45,10 +45,10 @@ def weight_bytes(graph: Graph) -> int:
 
 def kernels(graph: Graph, layouts: Layouts) -> Iterator[tuple[int, ...]]:
     """Yield the groups of operators that onnxruntime makes one kernel of, or few (`taso_gym.cost.fusion`)."""
-    view = View(Blocks(graph, layouts))
+    window = Window(Blocks(graph, layouts))
     for node_id, node in graph.operators():
-        if not (node.sig.const or node.sig.op.view) and owner(view, node_id) == node_id:
-            yield group(view, node_id)
+        if not (node.sig.const or node.sig.op.view) and owner(window, node_id) == node_id:
+            yield group(window, node_id)
 
 
 def pairs(graph: Graph, groups: Collection[tuple[int, ...]]) -> Iterator[tuple[int, ...]]:

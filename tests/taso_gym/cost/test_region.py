@@ -12,7 +12,7 @@ from taso_gym.cost.base import SummedCost
 from taso_gym.cost.blocks import Blocks
 from taso_gym.cost.layout import Layouts
 from taso_gym.cost.region import FUSED, Region, lone, region_of
-from taso_gym.cost.view import Remembered, View
+from taso_gym.cost.window import Remembered, Window
 from taso_gym.cost.work import Work
 from taso_gym.graph import Graph
 from taso_gym.rules.ruleset import RuleSet
@@ -68,7 +68,7 @@ def test_incremental_contexts_equal_those_from_scratch(name: str) -> None:
 
 def test_an_epilogue_is_fused() -> None:
     graph = mlp()
-    contexts = [region_of(View(Blocks(graph, LAYOUTS)), i, LAYOUTS) for i, _ in graph.operators()]
+    contexts = [region_of(Window(Blocks(graph, LAYOUTS)), i, LAYOUTS) for i, _ in graph.operators()]
     assert contexts[1:] == [FUSED, FUSED]
     assert isinstance(contexts[0], Region)
     assert [part.sig.op.key for part in contexts[0].nodes] == ["MatMul", "Add", "Relu"]
@@ -76,7 +76,7 @@ def test_an_epilogue_is_fused() -> None:
 
 def test_a_node_by_itself_and_a_constant_have_no_context() -> None:
     graph = folded()
-    assert [region_of(View(Blocks(graph, LAYOUTS)), i, LAYOUTS) for i, _ in graph.operators()] == [None, None]
+    assert [region_of(Window(Blocks(graph, LAYOUTS)), i, LAYOUTS) for i, _ in graph.operators()] == [None, None]
 
 
 def test_a_lone_region_reads_its_own_inputs() -> None:
@@ -89,9 +89,9 @@ def test_a_lone_region_reads_its_own_inputs() -> None:
 def test_a_finding_is_kept_where_nothing_that_it_saw_has_changed() -> None:
     asked: list[int] = []
 
-    def readers(view: View, node_id: int) -> int:
+    def readers(window: Window, node_id: int) -> int:
         asked.append(node_id)
-        return len(view.uses[view.nodes[node_id].inputs[0] or 0])
+        return len(window.uses[window.nodes[node_id].inputs[0] or 0])
 
     first, second = mlp(), mlp()
     remembered, node_id = Remembered(readers, LAYOUTS), min(i for i, _ in first.operators())

@@ -21,7 +21,8 @@ from taso_gym.optimizer import Result
 from taso_gym.rules.notation import parse_rules
 from taso_gym.rules.ruleset import RuleSet
 from taso_gym.rules.state import RewriteState
-from taso_gym.search import SearchResult, contested, finalists
+from taso_gym.search import SearchResult, contested
+from taso_gym.search.contest import Contest
 from taso_gym.signature import Signature
 from taso_gym.tensor import TensorType
 
@@ -49,7 +50,7 @@ def is_loop(graph: Graph) -> bool:
     return any(node.sig.op.name == "Scan" for _, node in graph.operators())
 
 
-def nothing(_: finalists.Contest) -> tuple[()]:
+def nothing(_: Contest) -> tuple[()]:
     """Take no part in a contest."""
     return ()
 
@@ -82,8 +83,8 @@ def optimised(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Optimised:
 
         monkeypatch.setattr(contested, "HOPELESS", 1e9)
         monkeypatch.setattr(contested, "measure", measure)
-        monkeypatch.setattr(finalists.Contest, "_take_apart", nothing)
-        monkeypatch.setattr(finalists.Contest, "_doubtful", nothing)
+        monkeypatch.setattr(Contest, "_take_apart", nothing)
+        monkeypatch.setattr(Contest, "_doubtful", nothing)
         cost = OfRows(tmp_path / "c", 1 if loops_cost_less else 10)
         return optimize(network(), rules=RuleSet(parse_rules(RULES)), cost=cost, budget=4.0, **options)
 

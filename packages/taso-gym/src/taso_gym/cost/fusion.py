@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from taso_gym.cost.gates import gate, gate_of, only_reader
 from taso_gym.cost.layout import AFFINE, scales_channels
-from taso_gym.cost.view import View
+from taso_gym.cost.window import Window
 from taso_gym.graph import SINK, Node, output_index, producer_of, value_of
 from taso_gym.signature import Signature
 from taso_gym.tensor import TensorType
@@ -62,7 +62,7 @@ FOLLOWERS = frozenset[str]().union(*(step.ops for places in CHAINS.values() for 
 LEADERS = frozenset[str]().union(*(step.ops for steps in PREFIXES.values() for step in steps))
 
 
-def owner(graph: View, node_id: int) -> int:
+def owner(graph: Window, node_id: int) -> int:
     """Return the anchor of the group that a node belongs to; itself where it belongs to no other's.
 
     A node that several groups could take goes to: 1. the chain after an anchor; 2. a gate; 3. the anchor after it.
@@ -78,7 +78,7 @@ def owner(graph: View, node_id: int) -> int:
     return node_id if anchor is None else anchor
 
 
-def group(graph: View, anchor: int) -> tuple[int, ...]:
+def group(graph: Window, anchor: int) -> tuple[int, ...]:
     """Return the nodes of an anchor's group, producers first."""
     if graph.nodes[anchor].sig.op.key == "Slice":
         return _slices(graph, anchor)
@@ -88,7 +88,7 @@ def group(graph: View, anchor: int) -> tuple[int, ...]:
     return (*_prefix(graph, anchor), anchor, *_chain(graph, anchor))
 
 
-def _slices(graph: View, node_id: int) -> tuple[int, ...]:
+def _slices(graph: Window, node_id: int) -> tuple[int, ...]:
     """Return all slices of the value that a node slices: together they may be a Split."""
     value = graph.nodes[node_id].inputs[0]
     if value is None or graph.nodes[node_id].sig.const:
@@ -98,7 +98,7 @@ def _slices(graph: View, node_id: int) -> tuple[int, ...]:
     return tuple(sorted(slices, key=lambda i: (slices[i].attrs, i)))
 
 
-def _chain(graph: View, anchor: int) -> tuple[int, ...]:
+def _chain(graph: Window, anchor: int) -> tuple[int, ...]:
     """Return the nodes that follow an anchor."""
     found: list[int] = []
     value = value_of(anchor)
@@ -112,7 +112,7 @@ def _chain(graph: View, anchor: int) -> tuple[int, ...]:
     return (*found, *_hard_swish(graph, value)) if graph.nodes[anchor].sig.op.key == "Conv" else tuple(found)
 
 
-def _hard_swish(graph: View, value: int) -> tuple[int, ...]:
+def _hard_swish(graph: Window, value: int) -> tuple[int, ...]:
     """Return the HardSigmoid of a value and the Mul of both, if nothing else reads it: a convolution takes them in."""
     readers = {graph.nodes[i].sig.op.key: i for i in map(producer_of, graph.uses[value]) if i != SINK}
     if len(graph.uses[value]) != 2 or readers.keys() != {"HardSigmoid", "Mul"}:
@@ -126,7 +126,7 @@ def _places(sig: Signature) -> tuple[tuple[Step, ...], ...]:
     return CHAINS.get(sig.op.key, ()) if sig.op.key != "Mul" or scales_channels(sig) else ()
 
 
-def _chain_of(graph: View, node_id: int) -> int | None:
+def _chain_of(graph: Window, node_id: int) -> int | None:
     """Return the anchor whose chain a node is in; an anchor within another's chain has none of its own."""
     if graph.nodes[node_id].sig.op.key not in FOLLOWERS:
         return None
@@ -136,7 +136,7 @@ def _chain_of(graph: View, node_id: int) -> int | None:
     return None
 
 
-def _prefix(graph: View, anchor: int) -> tuple[int, ...]:
+def _prefix(graph: Window, anchor: int) -> tuple[int, ...]:
     """Return the nodes right before an anchor that no other group takes."""
     found: list[int] = []
     node = graph.nodes[anchor]
@@ -153,7 +153,7 @@ def _prefix(graph: View, anchor: int) -> tuple[int, ...]:
     return tuple(sorted(found))
 
 
-def _led_to(graph: View, value: int) -> int | None:
+def _led_to(graph: Window, value: int) -> int | None:
     """Return the anchor that may take in a value's producer: the only reader, or of a Transpose the only MatMul.
 
     The MatMul reads what is transposed then; for the other readers the Transpose stays.
@@ -165,7 +165,7 @@ def _led_to(graph: View, value: int) -> int | None:
     return only_reader(graph, value)
 
 
-def _upstream(graph: View, node_id: int) -> Iterator[int]:
+def _upstream(graph: Window, node_id: int) -> Iterator[int]:
     """Yield the anchors before a node, nearest first, on paths of operators that may follow one."""
     front, seen = [node_id], {node_id}
     for _ in range(LONGEST):
@@ -184,7 +184,7 @@ def _upstream(graph: View, node_id: int) -> Iterator[int]:
         front = found
 
 
-def _taken(graph: View, anchor: int, reader: int, step: Step) -> bool:
+def _taken(graph: Window, anchor: int, reader: int, step: Step) -> bool:
     """Whether an addition of two anchors' values belongs to the other one.
 
     On blocks it belongs to the first operand's, otherwise to a convolution that isn't on blocks itself, the one that
@@ -201,7 +201,7 @@ def _taken(graph: View, anchor: int, reader: int, step: Step) -> bool:
     return bool(anchors) and anchors[0] != anchor
 
 
-def _adding(graph: View, value: int | None, key: str) -> int | None:
+def _adding(graph: Window, value: int | None, key: str) -> int | None:
     """Return the anchor, of an operator like ``key``, whose chain ends with a value that only an addition reads."""
     found = None
     for _ in range(LONGEST):
@@ -217,7 +217,7 @@ def _adding(graph: View, value: int | None, key: str) -> int | None:
     return found
 
 
-def _fits(graph: View, node_id: int, step: Step, value: int | None) -> bool:
+def _fits(graph: Window, node_id: int, step: Step, value: int | None) -> bool:
     node = graph.nodes[node_id]
     if node.sig.op.key not in step.ops or len(node.sig.outputs) != 1:
         return False

@@ -6,7 +6,7 @@ its approximation, the sigmoid in SiLU, the square root in LayerNorm and RMSNorm
 
 from __future__ import annotations
 
-from taso_gym.cost.view import View
+from taso_gym.cost.window import Window
 from taso_gym.graph import SINK, output_index, producer_of, value_of
 
 GATE_ANCHORS = frozenset({"Erf", "Tanh", "Sigmoid", "HardSigmoid", "Sqrt"})
@@ -18,7 +18,7 @@ REACH = MOST_BEFORE + 2
 """A gate reaches so many edges from its anchor: the centring of a LayerNorm is two more before it."""
 
 
-def gate(graph: View, anchor: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def gate(graph: Window, anchor: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Return the nodes before and after an anchor that form a gate with it, producers first; none where they don't."""
     if graph.nodes[anchor].sig.op.key not in GATE_ANCHORS:
         return (), ()
@@ -43,7 +43,7 @@ def gate(graph: View, anchor: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
     return ((*centring, *before), tuple(after)) if closed else ((), ())
 
 
-def gate_of(graph: View, node_id: int) -> int | None:
+def gate_of(graph: Window, node_id: int) -> int | None:
     """Return the anchor of the gate that a node belongs to, or None."""
     if graph.nodes[node_id].sig.op.key not in GATE_OPS:
         return None
@@ -54,7 +54,7 @@ def gate_of(graph: View, node_id: int) -> int | None:
     return None
 
 
-def only_reader(graph: View, value: int) -> int | None:
+def only_reader(graph: Window, value: int) -> int | None:
     """Return the node that alone reads a first output, and once; None where others do, or the graph's caller."""
     uses = graph.uses[value]
     if len(uses) != 1 or output_index(value) != 0 or producer_of(uses[0]) == SINK:
@@ -62,7 +62,7 @@ def only_reader(graph: View, value: int) -> int | None:
     return producer_of(uses[0])
 
 
-def _cone(graph: View, anchor: int) -> tuple[tuple[int, ...], int] | None:
+def _cone(graph: Window, anchor: int) -> tuple[tuple[int, ...], int] | None:
     """Return the nodes between x and the anchor, producers first, and x: the first value that something else reads."""
     found: list[int] = []
     front = [v for v in graph.nodes[anchor].inputs if v is not None]
@@ -79,7 +79,7 @@ def _cone(graph: View, anchor: int) -> tuple[tuple[int, ...], int] | None:
     return None
 
 
-def _centring(graph: View, x: int) -> tuple[int, ...]:
+def _centring(graph: Window, x: int) -> tuple[int, ...]:
     """Return the nodes of x = y - mean(y), if that is what x is."""
     if x in graph.leaves or graph.nodes[producer_of(x)].sig.op.key != "Sub":
         return ()
@@ -91,7 +91,7 @@ def _centring(graph: View, x: int) -> tuple[int, ...]:
     return (producer_of(mean), producer_of(x)) if fits else ()
 
 
-def _scaled(graph: View, value: int, x: int) -> bool:
+def _scaled(graph: Window, value: int, x: int) -> bool:
     """Whether a value is x times a constant, and read once."""
     if value in graph.leaves or only_reader(graph, value) is None:
         return False
@@ -99,15 +99,15 @@ def _scaled(graph: View, value: int, x: int) -> bool:
     return node.sig.op.key in ("Mul", "Div") and {v for v in node.inputs if v and not _const(graph, v)} == {x}
 
 
-def _read_within(graph: View, value: int, nodes: set[int]) -> bool:
+def _read_within(graph: Window, value: int, nodes: set[int]) -> bool:
     return all(producer_of(use) in nodes for use in graph.uses[value])
 
 
-def _const(graph: View, value: int) -> bool:
+def _const(graph: Window, value: int) -> bool:
     return graph.type_of(value).const
 
 
-def _anchors_near(graph: View, node_id: int) -> list[int]:
+def _anchors_near(graph: Window, node_id: int) -> list[int]:
     """Return gate anchors within reach: after a node, before it, or (for a scaled x) before one that reads it."""
     found: list[int] = []
     readers = [n for n in _readers(graph, node_id) if graph.nodes[n].sig.op.key in AFTER]
@@ -129,10 +129,10 @@ def _anchors_near(graph: View, node_id: int) -> list[int]:
     return found
 
 
-def _readers(graph: View, node_id: int) -> list[int]:
+def _readers(graph: Window, node_id: int) -> list[int]:
     uses = graph.uses[value_of(node_id)]
     return [producer_of(use) for use in uses if producer_of(use) != SINK]
 
 
-def _producers(graph: View, node_id: int) -> list[int]:
+def _producers(graph: Window, node_id: int) -> list[int]:
     return [producer_of(v) for v in graph.nodes[node_id].inputs if v is not None and v not in graph.leaves]

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from taso_gym.cost.fusion import group, owner
 from taso_gym.cost.layout import CONVOLUTIONS, Layouts, image_shape
-from taso_gym.cost.view import View
+from taso_gym.cost.window import Window
 from taso_gym.graph import SINK, Node, output_index, producer_of, value_of
 from taso_gym.signature import Signature
 from taso_gym.tensor import TensorType
@@ -79,7 +79,7 @@ class Region:
         return type(self), (self.nodes, self.inputs, self.outputs)
 
 
-def region_of(graph: View, node_id: int, layouts: Layouts) -> Region | str | None:
+def region_of(graph: Window, node_id: int, layouts: Layouts) -> Region | str | None:
     """Return a node's context: its region, `FUSED`, or None for a node that runs by itself on plain values."""
     sig = graph.nodes[node_id].sig
     if sig.const or sig.op.view:
@@ -108,7 +108,7 @@ def lone(sig: Signature) -> Region:
 class _Builder:
     """Builds the region of a group."""
 
-    def __init__(self, graph: View, layouts: Layouts, members: tuple[int, ...]) -> None:
+    def __init__(self, graph: Window, layouts: Layouts, members: tuple[int, ...]) -> None:
         self._graph, self._layouts, self._members = graph, layouts, members
         self._position = {node_id: i for i, node_id in enumerate(members)}
         self._inputs: dict[int, int] = {}

@@ -14,7 +14,7 @@ from taso_gym.cost.dims import Dims
 from taso_gym.cost.layout import Layouts
 from taso_gym.cost.region import FUSED, Region, lone, region_of
 from taso_gym.cost.roofline import bound_ps
-from taso_gym.cost.view import Remembered
+from taso_gym.cost.window import Remembered
 from taso_gym.cost.work import Work
 from taso_gym.cost_model import Cost
 from taso_gym.graph import Graph
@@ -150,7 +150,7 @@ class RegionalCost(StartedCost):
     @cached_property
     def _contexts(self) -> Remembered[Region | str | None]:
         layouts = self.layouts
-        return Remembered(lambda view, node_id: region_of(view, node_id, layouts), layouts)
+        return Remembered(lambda window, node_id: region_of(window, node_id, layouts), layouts)
 
     def time(self, sig: Signature, context: Hashable, load: Work) -> tuple[int, int]:
         """Return the time of the region that a node anchors, and how many kernels it takes; nothing within one."""

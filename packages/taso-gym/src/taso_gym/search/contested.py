@@ -24,8 +24,8 @@ from taso_gym.errors import ModelError, TasoError
 from taso_gym.graph import Graph
 from taso_gym.rules.state import RewriteState
 from taso_gym.search.bouts import HOPELESS, Bout
+from taso_gym.search.contest import FIRST, IDLE, Contest
 from taso_gym.search.finalist import Finalist
-from taso_gym.search.finalists import FIRST, IDLE, Contest
 from taso_gym.search.race import race, race_seconds
 from taso_gym.search.run import Budget, SearchResult, run
 

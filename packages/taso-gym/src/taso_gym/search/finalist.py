@@ -1,4 +1,4 @@
-"""What a search found, as one that takes part in the contest of `taso_gym.search.finalists`."""
+"""What a search found, as one that takes part in the contest of `taso_gym.search.contest`."""
 
 from __future__ import annotations
 

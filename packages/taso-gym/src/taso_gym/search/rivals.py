@@ -12,7 +12,7 @@ values that is out of the cache, and the search is done again:
 * at last by costs that take all that wasn't measured in turns for dearer than most of it turns out to be, so that what
   is known to pay remains.
 
-Nothing is run as a whole: that is for `taso_gym.search.finalists`.
+Nothing is run as a whole: that is for `taso_gym.search.contest`.
 """
 
 from __future__ import annotations

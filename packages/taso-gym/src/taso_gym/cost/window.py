@@ -33,7 +33,7 @@ class _LookedAt(dict[K, V]):
         return found
 
 
-class View:
+class Window:
     """A graph whose ``nodes``, ``uses`` and ``blocked`` remember what was looked at.
 
     Attributes:
@@ -86,8 +86,8 @@ class Seen(NamedTuple):
 class Remembered(Generic[T]):
     """A function of a graph's node that is computed again only where something that it looked at has changed."""
 
-    def __init__(self, function: Callable[[View, int], T], layouts: Layouts) -> None:
-        """Take the function, which looks at nothing but its view, and the layouts of the machine."""
+    def __init__(self, function: Callable[[Window, int], T], layouts: Layouts) -> None:
+        """Take the function, which looks at nothing but its window, and the layouts of the machine."""
         self._function, self._blocks = function, BlocksByGraph(layouts)
         self._found: dict[int, list[tuple[Seen, T]]] = {}
         self._looked: dict[int, set[int]] = {}
@@ -101,13 +101,13 @@ class Remembered(Generic[T]):
                 if place:
                     kept.insert(0, kept.pop(place))
                 return found
-        view = View(blocks)
-        found = self._function(view, node_id)
-        for looked_at in (*view.nodes, *(value >> OUTPUT_BITS for value in view.uses)):
+        window = Window(blocks)
+        found = self._function(window, node_id)
+        for looked_at in (*window.nodes, *(value >> OUTPUT_BITS for value in window.uses)):
             self._looked.setdefault(looked_at, set()).add(node_id)
-        for value in view.blocked:
+        for value in window.blocked:
             self._asked.setdefault(value, set()).add(node_id)
-        kept.insert(0, (view.seen(), found))
+        kept.insert(0, (window.seen(), found))
         del kept[KEPT:]
         return found
 

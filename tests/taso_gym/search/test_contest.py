@@ -27,10 +27,11 @@ from taso_gym.graph import Graph
 from taso_gym.rules.notation import parse_rules
 from taso_gym.rules.ruleset import RuleSet
 from taso_gym.rules.state import RewriteState
-from taso_gym.search import Budget, SearchResult, bouts, contested, evidence, finalists, run
+from taso_gym.search import Budget, SearchResult, bouts, contested, evidence, run
+from taso_gym.search import contest as contest_module
+from taso_gym.search.contest import Contest
 from taso_gym.search.evidence import START, Evidence
 from taso_gym.search.finalist import Finalist
-from taso_gym.search.finalists import Contest
 from taso_gym.search.race import HEATS, race_seconds
 from taso_gym.search.rivals import Rivals
 from taso_gym.tensor import TensorType, symbol
@@ -157,7 +158,7 @@ def test_a_search_that_knows_no_other_rules_is_done_without(
             raise CheckpointError("expected other rules")
         return run(start, *args, **kwargs)
 
-    monkeypatch.setattr(finalists, "run", strict)
+    monkeypatch.setattr(contest_module, "run", strict)
     taking(lambda graph: 3.0 - count(graph, "MatMul"))
     best = Contest(first).run(60.0)
     assert count(best.graph, "MatMul") == 2 and best.name == "first, without matmul-assoc"
@@ -274,7 +275,9 @@ def test_an_interruption_ends_the_contest_and_keeps_the_best(first: Finalist, mo
 
 def test_an_interrupted_search_is_the_last_one(first: Finalist, taking: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = taking(lambda _: 1.0)
-    monkeypatch.setattr(finalists, "run", lambda *args, **_: replace(run(*args[:2], Budget(steps=0)), interrupted=True))
+    monkeypatch.setattr(
+        contest_module, "run", lambda *args, **_: replace(run(*args[:2], Budget(steps=0)), interrupted=True)
+    )
     said: list[str] = []
     Contest(first, progress=said.append).run(60.0)
     assert sum(text.startswith("searching again") for text in said) == 1 and not asked
@@ -294,7 +297,7 @@ def test_nothing_is_measured_after_an_interrupted_search(
             return replace(found, interrupted=True)
         return found
 
-    monkeypatch.setattr(finalists, "run", interrupted)
+    monkeypatch.setattr(contest_module, "run", interrupted)
     contest = Contest(first)
     contest.run(60.0)
     assert contest.interrupted == (len(searches) >= number) and not (contest.interrupted and contest.exhausted)
@@ -333,7 +336,7 @@ def test_what_rounds_alike_is_searched_for_and_gone_on_from(
     then: str, path: str, tmp_path: Path, taking: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A rule that rounds differently gains the most, and is in the way of two others that gain more."""
-    monkeypatch.setattr(finalists, "COSTED", 0.0)
+    monkeypatch.setattr(contest_module, "COSTED", 0.0)
     text = f"trap [fast]: Neg(x) => Abs(x)\nfirst: Neg(x) => Sqrt(x)\nthen{then}: Relu(Sqrt(x)) => Exp(x)"
     b = GraphBuilder({"": 20})
     b.output("y", b.add("Relu", b.add("Neg", b.input("x", TensorType("float", (4,))))))
@@ -428,8 +431,8 @@ def test_searches_that_take_all_their_time_leave_some_to_measure(
         clock.now += given[0]
         given.append(rivals._again("late", first.start).found.explored)
 
-    monkeypatch.setattr(finalists, "RIVALS", 0.01)
-    monkeypatch.setattr(finalists, "time", clock)
+    monkeypatch.setattr(contest_module, "RIVALS", 0.01)
+    monkeypatch.setattr(contest_module, "time", clock)
     monkeypatch.setattr(Rivals, "gather", gather)
     asked = taking(lambda graph: 1.0)
     Contest(first).run(60.0)
