@@ -219,7 +219,7 @@ def test_symbolic_dimensions_are_bound():
 @pytest.mark.parametrize("limit", ["max_nodes", "max_edges"])
 def test_a_graph_larger_than_the_limits_is_refused(limit):
     with pytest.raises(OptionError, match=f"expected {limit} of at least"):
-        tiny_env(**{limit: 5}).reset()
+        tiny_env(**{limit: 5})
 
 
 def test_no_candidate_exceeds_the_rows():

@@ -138,6 +138,12 @@ def test_sb3_gets_the_last_observation_of_an_episode(sb3_env):
     assert ended
 
 
+def test_sb3_refuses_options_that_differ(sb3_env):
+    sb3_env.set_options([{"model": "a"}, {"model": "b"}, {"model": "a"}])
+    with pytest.raises(OptionError, match="expected the same options for all environments, found different ones"):
+        sb3_env.reset()
+
+
 def test_sb3_calls_methods_of_some(sb3_env):
     sb3_env.reset()
     assert len(sb3_env.env_method("action_masks")) == 3 and len(sb3_env.env_method("action_masks", indices=[1])) == 1

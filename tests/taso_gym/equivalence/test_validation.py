@@ -15,7 +15,7 @@ from taso_gym.equivalence.child import run_in_child
 from taso_gym.equivalence.compare import compare
 from taso_gym.equivalence.logits import Logits
 from taso_gym.equivalence.runtime import run_model
-from taso_gym.errors import EquivalenceError, MissingPackageError, OptionError
+from taso_gym.errors import CostError, EquivalenceError, MissingPackageError, OptionError
 from taso_gym.onnx_io import from_model
 from taso_gym.rules.notation import parse_rules
 from taso_gym.rules.ruleset import RuleSet
@@ -172,6 +172,16 @@ def test_a_child_gives_what_the_process_itself_gives(tmp_path: Path) -> None:
     assert not isinstance(here, str)
     assert all(compare(a, b).ok for a, b in zip(here, there, strict=True))
     assert run_in_child(path, [{}]) == run_model(path, [{}])
+
+
+def test_no_room_for_temporary_files_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "none"))
+    monkeypatch.setattr(subject, "FILE_BYTES", -1)
+    model = parsed("g (float[2] x) => (y) { y = Relu(x) }")
+    with pytest.raises(CostError, match=r"expected room for a model in .*none, found"):
+        run_in_child(tmp_path / "model.onnx", [{}])
+    with pytest.raises(CostError, match=r"expected room for a model in .*none, found"):
+        validate(model, model)
 
 
 def test_element_types_that_numpy_lacks() -> None:

@@ -63,6 +63,17 @@ def test_external_data_are_mapped_and_written_beside_the_model(external: Path, t
     assert load(target) == graph
 
 
+def test_no_data_file_is_written_where_nothing_is_for_it(tmp_path: Path) -> None:
+    small = {"w": np.ones((4, 4), np.float32), "b": np.ones(4, np.float32)}
+    path, target = tmp_path / "model.onnx", tmp_path / "saved.onnx"
+    text = TEXT.replace("200", "4")
+    onnx.save(parsed(text, **small), path, save_as_external_data=True, location="weights.bin", size_threshold=0)
+    for _ in range(2):
+        save(load(path), target)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["model.onnx", "saved.onnx", "weights.bin"]
+    assert load(target) == load(path)
+
+
 def test_a_model_above_the_limit_gets_external_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(onnx_io, "MOST_BYTES", 100_000)
     graph = from_model(parsed(TEXT, **WEIGHTS))

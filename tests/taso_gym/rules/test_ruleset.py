@@ -11,7 +11,7 @@ from matching_graphs import rule_set
 from taso_gym.errors import OptionError, RuleError
 from taso_gym.rules.files import package_sets, read_certificates
 from taso_gym.rules.notation import parse_rules
-from taso_gym.rules.ruleset import RuleSet, rule_digest
+from taso_gym.rules.ruleset import RuleSet, load_checked, rule_digest
 
 TEXT = """
 a [exact]: Relu(Relu(x)) => Relu(x)
@@ -59,6 +59,16 @@ def test_loading_a_file_with_filters(path: Path) -> None:
     assert names(numerics="fast") == ["a", "b", "b.reverse", "c", "d"]
     assert names(portable=True) == ["a", "b", "b.reverse"]
     assert [rule.where for rule in RuleSet.load(str(path))][:2] == ["my.rules:2", "my.rules:3"]
+
+
+def test_a_set_that_is_given_is_taken_as_it_is_but_not_against_what_is_wanted(path: Path) -> None:
+    rules, exact = RuleSet.load(path, numerics="fast"), RuleSet.load(path, numerics="exact")
+    assert load_checked(rules, portable=False, numerics="reassociate") is rules
+    assert load_checked(exact, portable=False, numerics="exact") is exact
+    with pytest.raises(OptionError, match=r"expected a RuleSet of exact rules only, found b: RuleSet\.load leaves"):
+        load_checked(rules, portable=False, numerics="exact")
+    with pytest.raises(OptionError, match="expected a RuleSet of portable rules only, found"):
+        load_checked(rules, portable=True, numerics="fast")
 
 
 def test_the_default_set_is_all_of_the_packages() -> None:

@@ -30,8 +30,8 @@ pytest.importorskip("onnxruntime")
 
 BATCH, WIDTH = 4, 64
 RULES = """
-relu-twice: Relu(Relu(x)) => Relu(x)
-neg-twice: Neg(Neg(x)) => x
+relu-twice [exact]: Relu(Relu(x)) => Relu(x)
+neg-twice [exact]: Neg(Neg(x)) => x
 """
 
 

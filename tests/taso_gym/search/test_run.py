@@ -337,6 +337,33 @@ def test_checkpoint_with_what_no_search_writes_is_refused(start, tmp_path, key, 
         run(start, "greedy", Budget(steps=2), checkpoint=file)
 
 
+@pytest.mark.parametrize("search", ["greedy", "beam", "taso"])
+def test_a_frontier_further_than_there_are_matches_ends(start, tmp_path, search):
+    """As of a release that finds fewer matches: it would weigh none of them for ever."""
+    file = tmp_path / "search.json"
+    run(start, search, Budget(steps=3), checkpoint=file)
+    data = json.loads(file.read_text())
+    frontier = data["searcher"]["frontier"]
+    if search == "greedy":
+        frontier += [0] * 10_000
+    elif search == "beam":
+        frontier[3] = 10_000
+    else:
+        frontier |= {"descending": False, "open": [0], "opened": 10_000}
+    file.write_text(json.dumps(data))
+    run(start, search, Budget(seconds=60.0, steps=2_000), checkpoint=file)
+
+
+def test_checkpoint_of_another_version_is_refused(start, tmp_path):
+    file = tmp_path / "search.json"
+    run(start, "greedy", Budget(steps=1), checkpoint=file)
+    data = json.loads(file.read_text())
+    data["identity"]["version"] = "0.0"
+    file.write_text(json.dumps(data))
+    with pytest.raises(OptionError, match=r"search\.json: expected version '.*', the checkpoint has '0.0'"):
+        run(start, "greedy", Budget(steps=2), checkpoint=file)
+
+
 @pytest.mark.parametrize("seconds", [float("nan"), float("inf"), -1, "soon"])
 def test_checkpoint_of_no_time_is_refused(start, tmp_path, seconds):
     file = tmp_path / "search.json"

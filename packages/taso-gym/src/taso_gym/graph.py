@@ -162,7 +162,7 @@ class Graph:
         return f"<Graph: {len(self)} operators, {len(self.leaves)} inputs and weights>"
 
     def __eq__(self, other: object) -> bool:
-        """Whether both compute the same from the same weights in the same way, whatever the names and order."""
+        """Whether both compute the same from the same weights in the same way, whatever names and order are within."""
         return isinstance(other, Graph) and self.canonical_digest() == other.canonical_digest()
 
     __hash__ = None  # pyright: ignore[reportAssignmentType]

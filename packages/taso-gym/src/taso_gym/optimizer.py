@@ -160,7 +160,8 @@ def optimize(
         budget: seconds, or a `Budget`; where costs are measured, measuring those of the start is part of it.
         seed: of the search.
         dims: values of symbolic dimensions for a cost model given by name; they don't enter the file.
-        numerics: the loosest class of rules to use.
+        numerics: the loosest class of rules to use. A RuleSet that is given is used as it is, but refused where it has
+            other rules than are wanted by "exact" or ``portable``.
         portable: leave out rules with operators beyond the ONNX standard.
         on_progress: called after every step of the search.
         checkpoint: file to write now and then, and to go on from.

@@ -72,7 +72,14 @@ def failure(expected: str, error: Exception) -> KernelError | OutOfMemoryError:
 
 @contextmanager
 def temporary_folder(*cut_off: type[Exception]) -> Generator[Path]:
-    """Make a folder for a model and what comes of it, which is deleted at the end.
+    """Make a folder for a model and what comes of it, which is deleted at the end; raises as `expecting_room` does."""
+    with expecting_room(*cut_off), tempfile.TemporaryDirectory(prefix="taso-gym-") as folder:
+        yield Path(folder)
+
+
+@contextmanager
+def expecting_room(*cut_off: type[Exception]) -> Generator[None]:
+    """Write to a folder for temporary files.
 
     Args:
         cut_off: what reading a file raises, besides OSError, that didn't fit onto the disk.
@@ -81,8 +88,7 @@ def temporary_folder(*cut_off: type[Exception]) -> Generator[Path]:
         CostError: there is no room.
     """
     try:
-        with tempfile.TemporaryDirectory(prefix="taso-gym-") as folder:
-            yield Path(folder)
+        yield
     except (OSError, *cut_off) as error:
         where = tempfile.tempdir or "a folder for temporary files"  # which may be what there is none of
         raise CostError(f"expected room for a model in {where}, found {one_line(error)}") from error

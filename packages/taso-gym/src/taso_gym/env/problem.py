@@ -46,8 +46,9 @@ class Start:
 
     @cached_property
     def state(self) -> RewriteState:
-        """The start state with its matches."""
-        return RewriteState(self.graph, self.rules, self.cost, **self.source.limits).prepare()
+        """The start state with its matches; no rewrite is made beforehand where its costs would be measured."""
+        state = RewriteState(self.graph, self.rules, self.cost, **self.source.limits)
+        return state.prepare() if self.cost.deterministic else state.prepare(rewrites=0)
 
     @cached_property
     def facts(self) -> tuple[np.float64, np.int64, NDArray[np.uint8]]:
@@ -74,9 +75,16 @@ class Sizes:
     extra_views: tuple[str, ...]
 
     def layout(self, graphs: Sequence[Graph], rules: RuleSet) -> Layout:
-        """Return a layout that has room for all graphs."""
-        rows = [count_rows(graph) for graph in graphs]
-        nodes, edges = (max(1, round(ROOM * max(counts))) for counts in zip(*rows, strict=True))
+        """Return a layout that has room for all graphs.
+
+        Raises:
+            OptionError: ``max_nodes`` or ``max_edges`` is less than a graph has.
+        """
+        nodes, edges = room_for(*graphs)
+        for name, found in zip(("max_nodes", "max_edges"), most_rows(graphs), strict=True):
+            most = getattr(self, name)
+            if most is not None and most < found:
+                raise OptionError(f"expected {name} of at least {found} for this graph, found {most}")
         return Layout(
             max_nodes=nodes if self.max_nodes is None else self.max_nodes,
             max_edges=edges if self.max_edges is None else self.max_edges,
@@ -87,6 +95,18 @@ class Sizes:
             location_counts=self.location_counts,
             extra_views=self.extra_views,
         )
+
+
+def room_for(*graphs: Graph) -> tuple[int, int]:
+    """Return the rows of nodes and of edges that observations have by default where episodes start with these."""
+    nodes, edges = most_rows(graphs)
+    return max(1, round(ROOM * nodes)), max(1, round(ROOM * edges))
+
+
+def most_rows(graphs: Sequence[Graph]) -> tuple[int, int]:
+    """Return the most rows of nodes, and of edges, that one of some graphs has."""
+    nodes, edges = zip(*map(count_rows, graphs), strict=True)
+    return max(nodes), max(edges)
 
 
 def make_starts(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, cast
@@ -13,6 +12,7 @@ from typing import Any, cast
 import numpy as np
 from onnx import OptionalProto, numpy_helper
 
+from taso_gym.cost.packages import temporary_folder
 from taso_gym.equivalence.compare import Value
 from taso_gym.equivalence.runtime import Feeds, run_model
 
@@ -21,12 +21,14 @@ def run_in_child(model: Path, feeds: Sequence[Feeds]) -> list[list[Value] | str]
     """Do what `run_model` does, in another process; values go through files.
 
     Where the process dies, most likely for want of memory, the model failed on all inputs.
+
+    Raises:
+        CostError: there is no room for temporary files.
     """
-    with tempfile.TemporaryDirectory(prefix="taso-gym-") as name:
-        folder = Path(name)
+    with temporary_folder() as folder:
         listed = [{key: _write(folder, value) for key, value in feed.items()} for feed in feeds]
         (folder / "feeds.json").write_text(json.dumps(listed), encoding="utf-8")
-        command = [sys.executable, "-P", __file__, str(model), name]
+        command = [sys.executable, "-P", __file__, str(model), str(folder)]
         done = subprocess.run(command, capture_output=True, check=False)
         if done.returncode:
             said = done.stderr.decode(errors="replace").strip().splitlines()

@@ -11,6 +11,7 @@ from pathlib import Path
 from onnx import ModelProto
 
 from taso_gym.checks import check_kind
+from taso_gym.cost.packages import expecting_room
 from taso_gym.equivalence.child import run_in_child
 from taso_gym.equivalence.compare import Value
 from taso_gym.equivalence.draw import input_kinds
@@ -53,6 +54,7 @@ def subject(model: Graph | ModelProto | str | Path, stack: ExitStack, dims: Mapp
 
     Raises:
         OptionError: it is something else.
+        CostError: there is no room for temporary files.
     """
     check_kind("model", model, (Graph, ModelProto, str, Path), "a Graph, ModelProto or path")
     if isinstance(model, str | Path):
@@ -63,11 +65,12 @@ def subject(model: Graph | ModelProto | str | Path, stack: ExitStack, dims: Mapp
     size = _weight_bytes(graph)
     if size <= FILE_BYTES and not _is_deadly(graph):
         return Subject(graph, (model if isinstance(model, ModelProto) else to_model(graph)).SerializeToString(), size)
-    path = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="taso-gym-"))) / "model.onnx"
-    if isinstance(model, ModelProto) and size < PROTO_BYTES:
-        path.write_bytes(model.SerializeToString())
-    else:
-        save(graph, path)
+    with expecting_room():
+        path = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="taso-gym-"))) / "model.onnx"
+        if isinstance(model, ModelProto) and size < PROTO_BYTES:
+            path.write_bytes(model.SerializeToString())
+        else:
+            save(graph, path)
     return Subject(graph, path, size)
 
 

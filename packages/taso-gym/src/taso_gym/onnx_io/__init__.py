@@ -101,7 +101,7 @@ def to_model(graph: Graph) -> ModelProto:
 
 
 def save(graph: Graph, path: str | Path, *, final: str | Path | None = None) -> None:
-    """Write a graph as an ONNX file, whole or not at all.
+    """Write a graph as an ONNX file, whole or not at all; of two files the model comes last.
 
     Names, order and types of inputs and outputs, opset imports, IR version, metadata, functions and dynamic dimensions
     are those of the file that it was loaded from. A model above 2 GB, or whose weights were outside its file, gets
@@ -124,7 +124,8 @@ def save(graph: Graph, path: str | Path, *, final: str | Path | None = None) -> 
         if graph.info.external or size > MOST_BYTES:
             data = temporary.with_name(_data_name(Path(final or target)))
             exported, outside = move_out(exported, data.name)
-            write_data_file(data, outside)
+            if outside:
+                write_data_file(data, outside)
         with temporary.open("wb") as out:
             write_model(out, exported.model, exported.initializers)
 

@@ -6,7 +6,7 @@ only what is shown counts. Symbols stand for sizes, which are at least 0.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -72,7 +72,7 @@ def evaluate(expr: Expr, binding: Binding) -> Any:
         case "[:]":
             return _slice(*(evaluate(arg, binding) for arg in expr.args))
         case _:
-            return OPERATIONS[expr.kind](*(evaluate(arg, binding) for arg in expr.args))
+            return _applied(OPERATIONS[expr.kind], [evaluate(arg, binding) for arg in expr.args])
 
 
 def _name(name: str, binding: Binding) -> Any:
@@ -89,7 +89,15 @@ def _call(expr: Expr, binding: Binding) -> Any:
         evaluate(arg, binding) if function.parameter(i) == "value" else _tensor(str(arg.value), binding)
         for i, arg in enumerate(expr.args)
     ]
-    return function.apply(*args)
+    return _applied(function.apply, args)
+
+
+def _applied(function: Callable[..., Any], args: Sequence[Any]) -> Any:
+    """Return a function's value; it has none for arguments of kinds or shapes that it isn't for."""
+    try:
+        return function(*args)
+    except (TypeError, ValueError, ArithmeticError) as error:
+        raise Undefined(str(error)) from error
 
 
 def _tensor(name: str, binding: Binding) -> Operand | tuple[Operand, ...]:

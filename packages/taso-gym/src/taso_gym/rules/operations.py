@@ -62,7 +62,7 @@ def _remainder(a: Any, b: Any) -> Any:
 
 def _times(a: Any, b: Any) -> Any:
     if not isinstance(a, tuple):
-        return a * b
+        return _times(b, a) if isinstance(b, tuple) else a * b
     if not isinstance(b, int) or len(as_list(a)) * b > MAX_ITEMS:
         raise Undefined(f"a list of over {MAX_ITEMS} items")
     return as_list(a) * b

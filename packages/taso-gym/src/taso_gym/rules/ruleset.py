@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
 from hashlib import blake2b
 from pathlib import Path
 from typing import overload
 
 from taso_gym.checks import items_of
-from taso_gym.errors import RuleError
+from taso_gym.errors import OptionError, RuleError
 from taso_gym.ops import MICROSOFT, PREFIXES
 from taso_gym.rules.files import DEFAULT, files_of, folder, read_certificates, reader_of
 from taso_gym.rules.notation import unparse
@@ -163,15 +163,29 @@ class RuleSet(Sequence[Rule]):
 def load_checked(source: RuleSet | str | Path, *, portable: bool, numerics: Numerics) -> RuleSet:
     """Return a rule set to rewrite models with; the arguments are those of `RuleSet.load`.
 
+    One that is given is taken as it is, whatever ``numerics`` says by default.
+
+    Raises:
+        OptionError: it has rules that aren't portable, or aren't exact, where only such are wanted.
+
     Warns:
         UserWarning: rules of a file have no certificate, so that they may be false; once for each set and process.
     """
     if isinstance(source, RuleSet):
+        if portable:
+            _expect_all(source, "portable", is_portable)
+        if numerics == "exact":
+            _expect_all(source, "exact", lambda rule: rule.numerics == "exact")
         return source
     rules = RuleSet.load(source, portable=portable, numerics=numerics)
     if rules.uncertified:
         _warn_of(rules.digest, str(source), rules.uncertified, len(rules))
     return rules
+
+
+def _expect_all(rules: RuleSet, called: str, wanted: Callable[[Rule], bool]) -> None:
+    if other := next((rule.name for rule in rules if not wanted(rule)), ""):
+        raise OptionError(f"expected a RuleSet of {called} rules only, found {other}: RuleSet.load leaves such out")
 
 
 @lru_cache(maxsize=1024)

@@ -42,7 +42,7 @@ class Beam(Searcher):
 
     def step(self) -> bool:
         """Weigh some children of the beam, or go one depth further when all are weighed."""
-        if self._weighed == len(self._listed()):
+        if self._weighed >= len(self._listed()):
             return self._go_on()
         for index, match in self.chunk(self._listed(), self._weighed):
             state = self.state(index)

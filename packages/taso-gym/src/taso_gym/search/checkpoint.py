@@ -6,6 +6,7 @@ import json
 import math
 import time
 import warnings
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ class Checkpoint:
         self.next = time.monotonic() + CHECKPOINT_SECONDS
         model = start.cost_model
         self.identity = {
+            "version": version("taso-gym"),  # another may match otherwise
             "search": search,
             "seed": seed,
             "options": {k: str(v) for k, v in sorted(options.items())},

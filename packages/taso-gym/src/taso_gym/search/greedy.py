@@ -23,7 +23,7 @@ class Greedy(Searcher):
     def step(self) -> bool:
         """Weigh some matches of the best state, or apply the best of them when all are."""
         state, candidates = self.state(self.best), self._candidates()
-        if len(self._changes) == len(candidates):
+        if len(self._changes) >= len(candidates):
             return self._apply_best()
         for match in self.chunk(candidates, len(self._changes)):
             self._changes.append(self.change(state, match))
@@ -31,10 +31,11 @@ class Greedy(Searcher):
         return True
 
     def _apply_best(self) -> bool:
-        changes, self._changes = self._changes, []
+        candidates = self._candidates()
+        changes, self._changes = self._changes[: len(candidates)], []
         if min(changes, default=0) >= 0:
             return False
-        self.add(self.best, self._candidates()[changes.index(min(changes))])
+        self.add(self.best, candidates[changes.index(min(changes))])
         return True
 
     def _candidates(self) -> list[Match]:

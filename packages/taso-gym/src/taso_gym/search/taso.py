@@ -97,7 +97,7 @@ class Taso(Descent):
                 self._seen.add(child)
                 self._found += 1
                 heapq.heappush(self._queue, (cost, self._found, index, match))
-        if self._opened == len(matches):
+        if self._opened >= len(matches):
             self._open.pop(0)
             self._opened = 0
 

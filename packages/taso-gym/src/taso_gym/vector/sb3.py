@@ -30,7 +30,13 @@ class SB3VecEnv(VecEnv):
         super().__init__(env.num_envs, self.env.single_observation_space, self.env.single_action_space)  # pyright: ignore[reportUnknownMemberType]
 
     def reset(self) -> VecEnvObs:
-        """Begin an episode in each; seeds and options that were set are used once."""
+        """Begin an episode in each; seeds and options that were set are used once.
+
+        Raises:
+            OptionError: options that aren't the same for all.
+        """
+        if any(options != self._options[0] for options in self._options):
+            raise OptionError("expected the same options for all environments, found different ones")
         seeds = None if all(s is None for s in self._seeds) else list(self._seeds)
         observation, infos = self.env.reset(seed=seeds, options=self._options[0] or None)
         self.reset_infos = self._split(infos)
