@@ -75,7 +75,7 @@ def taso(options: argparse.Namespace, network: str, _seed: int) -> dict[str, Any
         if not trace or spent - trace[-1][0] >= TRACE_SECONDS:
             trace.append([spent, search.explored, saved(start, search.best_value)])
     if goes_on:
-        search.finish()
+        search.finish(lambda: False)
     last = saved(start, search.state(search.best).cost.time_ps)
     return {"saved": last, "candidates": search.explored, "ended": not goes_on, "trace": trace}
 

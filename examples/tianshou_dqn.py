@@ -59,7 +59,7 @@ def main() -> None:
             for _ in range(10):
                 algorithm.update(buffer=buffer, sample_size=64)
         collected += stats.n_collected_steps
-        invalid += int(np.sum(buffer.info.invalid_action[: len(buffer)]))
+        invalid += int(np.sum(buffer.info.invalid_action[buffer.sample_indices(0)]))
         recent = stats.returns.mean() if stats.n_collected_episodes else float("nan")
         print(f"{collected:6d} steps, mean improvement {recent:.2f} %")
     assert invalid == 0

@@ -8,6 +8,7 @@ from pathlib import Path
 import onnx
 import pytest
 
+from taso_agents import checkpoint
 from taso_agents.data.episodes import load_dataset
 
 SQUEEZENET = "TasoGraph-SqueezeNet1.1-v0"
@@ -37,6 +38,14 @@ def test_evaluate_compares_with_searches(trained: Path) -> None:
     assert done.returncode == 0, done.stderr
     for row in ("most probable actions", "actions drawn", "best of 1", "greedy", "random"):
         assert row in done.stdout
+
+
+def test_evaluate_refuses_a_policy_of_another_network(trained: Path, tmp_path: Path) -> None:
+    data = checkpoint.load(trained / "p.pt", "policy")
+    other = {**data, "taso": {**data["taso"], "graph": "another"}}
+    checkpoint.save(tmp_path / "other.pt", **{key: value for key, value in other.items() if key != "format"})
+    done = taso_agents("evaluate", str(trained / "p.pt"), str(tmp_path / "other.pt"), cwd=tmp_path)
+    assert done.returncode == 2 and "expected policies of one network or --model, found" in done.stderr
 
 
 def test_dream_writes_world_model_and_controller(tmp_path: Path) -> None:
@@ -81,6 +90,9 @@ def test_episodes_of_several_networks_are_the_same_for_a_seed(tmp_path: Path) ->
         (["train", "CartPole-v1"], "expected an environment that takes location_counts, extra_views, found"),
         (["train", SQUEEZENET, "--seed", "4294967296"], "expected a seed of 0 to 4294967295, found 4294967296"),
         (["dream", SQUEEZENET, "--seed", "4294967296"], "expected a seed of 0 to 4294967295, found 4294967296"),
+        (["collect", SQUEEZENET, "--seed", "18446744073709551616"], "expected a seed of 0 to 4294967295, found"),
+        (["gap", "missing.pt", "--seed", "18446744073709551616"], "expected a seed of 0 to 4294967295, found"),
+        (["evaluate", "missing.pt", "--seed", "18446744073709551616"], "expected a seed of 0 to 4294967295, found"),
         (["dream", SQUEEZENET, "--world-model", "vae"], "expected a world model of"),
         (["dream", SQUEEZENET, "--separate-reward"], "expected mdn with a separate reward network, found graph"),
         (["gap", "missing.pt"], "expected a world model of taso-agents in missing.pt, found no file"),

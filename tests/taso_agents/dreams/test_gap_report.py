@@ -5,13 +5,15 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from taso_agents import checkpoint
 from taso_agents.dreams.gap_report import TARGETS, Gap, figures_of, report, table_of
+from taso_agents.dreams.gap_scores import scores
 from taso_agents.dreams.plots import plot_gap, plot_run
 from taso_agents.dreams.settings import DreamTrainSettings
 from taso_agents.dreams.train import train_in_dream
 from taso_agents.world_models.fit import FitSettings
 from taso_agents.world_models.token_model import TokenSettings
-from taso_gym.errors import OptionError
+from taso_gym.errors import CheckpointError, OptionError
 
 SMALL = DreamTrainSettings(
     rounds=1,
@@ -57,6 +59,17 @@ def test_curves_are_png_files(found: dict[str, list[Gap]], tmp_path: Path, files
     plot_gap(found, tmp_path / "gap.png")
     assert (tmp_path / "gap.png").read_bytes()[:4] == PNG
     assert Path(files[0]).with_suffix(".png").read_bytes()[:4] == PNG
+
+
+@pytest.mark.parametrize("what", ["graph", "rules"])
+def test_a_world_model_of_another_graph_is_refused(files: list[str], tmp_path: Path, what: str) -> None:
+    """As of a file that was exported again since."""
+    data = checkpoint.load(files[0], "world model")
+    other = {**data, "taso": {**data["taso"], what: "another"}}
+    checkpoint.save(tmp_path / "other.pt", **{key: value for key, value in other.items() if key != "format"})
+    for read in (lambda path: report([path], 12), lambda path: scores(path, 1)):
+        with pytest.raises(CheckpointError, match=f"expected {what} of TasoGraph-SqueezeNet1.1-v0 as .* was made of"):
+            read(str(tmp_path / "other.pt"))
 
 
 def test_world_models_of_different_networks_are_refused(files: list[str]) -> None:

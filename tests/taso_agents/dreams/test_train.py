@@ -124,6 +124,12 @@ def test_a_blind_run_never_asks_for_cost_changes(monkeypatch: pytest.MonkeyPatch
     assert result.rounds[-1].real_steps >= settings.steps
 
 
+@pytest.mark.parametrize("temperature", [float("nan"), float("inf"), -1.0])
+def test_a_temperature_that_is_none_is_refused(temperature: float) -> None:
+    with pytest.raises(OptionError, match=r"expected a (finite number as temperature|temperature of 0 or more), found"):
+        replace(SMALL, temperature=temperature)
+
+
 def test_tokens_need_cost_changes() -> None:
     settings = replace(SMALL, see_costs=False, model=TokenSettings())
     with pytest.raises(OptionError, match="can do without cost changes"):

@@ -72,6 +72,22 @@ def test_restarts_begin_on_the_way_to_the_cheapest_graph(squeezenet: gym.Env) ->
         np.testing.assert_array_equal(env.game.observe()["matches"], expected["matches"])
 
 
+def test_a_restart_leaves_a_step_to_take() -> None:
+    """Also where the way to the cheapest graph is as long as an episode may be."""
+    venv, rng = make_venv(), np.random.default_rng(0)
+    venv.reset()
+    for _ in range(5):
+        venv.step(random_actions(venv, rng))
+    env = venv.envs[0]
+    venv.archive.note(0, env.actions)
+    env.restarts, env.game.max_steps = 1.0, 5
+    begun = set()
+    for _ in range(100):
+        env.reset()
+        begun.add(len(env.actions))
+    assert begun == {1, 2, 3, 4}
+
+
 def test_restarted_episodes_don_t_report_their_cost() -> None:
     venv = make_venv(restarts=1.0)
     walk(venv, 12)

@@ -3,12 +3,15 @@
 from pathlib import Path
 
 import gymnasium as gym
+import numpy as np
 import pytest
 import torch
 
 from taso_agents import checkpoint
 from taso_agents.environment.real_env import sizes_of, state_of
-from taso_agents.policies.policy_file import build_policy, save_policy
+from taso_agents.policies.policy_file import build_policy, load_policy, save_policy
+from taso_agents.policies.policy_search import PolicySearch
+from taso_agents.training.evaluate import play_policy
 from taso_gym.errors import CheckpointError
 from taso_gym.search import Budget, run
 
@@ -38,6 +41,22 @@ def test_it_may_weigh_as_many_candidates_as_greedy_for_the_same(squeezenet: gym.
     greedy = run(state_of(squeezenet), "greedy")
     found = run(state_of(squeezenet), f"policy:{policy_file}", Budget(steps=greedy.explored))
     assert found.state.cost.time_ps == pytest.approx(greedy.state.cost.time_ps, rel=0.01)
+
+
+def test_it_plays_as_in_the_environment(squeezenet: gym.Env, policy_file: Path) -> None:
+    """It is shown the same, rows in use of those there are included, and so takes the same actions."""
+    squeezenet.reset()
+    start = state_of(squeezenet)
+    policy = load_policy(policy_file, squeezenet.observation_space, squeezenet.action_space, start.rules.digest)
+    search = PolicySearch(start, np.random.default_rng(0), str(policy_file))
+    observation, _ = squeezenet.reset()
+    shown = search.observer(start).observe(0.0)
+    assert set(shown) == set(observation)
+    for key, found in shown.items():
+        np.testing.assert_array_equal(found, observation[key])
+    episode = play_policy(policy, squeezenet)
+    found = run(start, f"policy:{policy_file}", Budget(steps=100_000), episodes=1)
+    assert found.state.cost.time_ps == episode.best_ps
 
 
 def test_interrupted_and_resumed_is_the_same(tmp_path: Path, squeezenet: gym.Env, policy_file: Path) -> None:

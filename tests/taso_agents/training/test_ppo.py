@@ -6,7 +6,9 @@ import pytest
 import torch
 
 from taso_agents import checkpoint
+from taso_agents.environment.real_env import make_env
 from taso_agents.environment.recorder import RecordedVecEnv
+from taso_agents.training.evaluate import play_policy
 from taso_agents.training.ppo import TrainResult, train
 from taso_agents.training.settings import PPOSettings
 from taso_gym.errors import CheckpointError, OptionError
@@ -40,6 +42,13 @@ def test_curve_has_a_point_before_and_after_every_update(result: TrainResult) ->
 def test_best_seen_is_what_the_curve_says(result: TrainResult) -> None:
     start = RecordedVecEnv(MODEL, 1, HORIZON).start_ps
     assert result.best_seen.cost.time_ps / start == result.curve[-1].best_seen <= min(p.policy for p in result.curve)
+
+
+def test_the_policy_that_is_kept_is_the_best_of_the_curve(result: TrainResult) -> None:
+    """By the episode without chance, which is what its file is judged by."""
+    env = make_env(MODEL, **result.taso["arguments"])
+    episode = play_policy(result.policy, env)
+    assert episode.best_ps / episode.start_ps == min(point.policy for point in result.curve)
 
 
 def test_same_seed_same_result(result: TrainResult) -> None:

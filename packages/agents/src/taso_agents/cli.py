@@ -10,7 +10,7 @@ import typer
 from rich.table import Table
 
 from taso_agents.policies import POLICIES
-from taso_agents.training.settings import PPOSettings
+from taso_agents.training.settings import PPOSettings, check_numpy_seed
 from taso_agents.world_models import WORLD_MODELS, world_model
 from taso_gym.atomic import check_target
 from taso_gym.checks import check_choices
@@ -80,6 +80,7 @@ def collect(
     minari: Annotated[str | None, typer.Option(help="Also a Minari dataset of this name.")] = None,
 ) -> None:
     """Play for real and keep the episodes: graphs, actions, cost changes of all candidates, what is legal."""
+    check_numpy_seed(seed)
     check_targets(out)
     import numpy as np
     import torch
@@ -195,6 +196,7 @@ def gap(
     plot: Annotated[Path | None, typer.Option(help="PNG file for the curves.")] = None,
 ) -> None:
     """Play new real episodes and dream them with the same actions; say how far apart they are."""
+    check_numpy_seed(seed)
     check_targets(plot)
     from taso_agents.dreams.gap_report import report, table_of
     from taso_agents.dreams.gap_scores import scores, table_of_scores
@@ -233,6 +235,7 @@ def evaluate(
     ] = "greedy,taso,random",
 ) -> None:
     """Play policies on a network; compare with searches that may weigh as many candidates."""
+    check_numpy_seed(seed)
     names = [name.strip() for name in searches.split(",") if name.strip()]
     check_choices("searches", (name.partition(":")[0] for name in names), SEARCHES)
     from gymnasium import spaces
@@ -243,7 +246,11 @@ def evaluate(
     from taso_agents.training.evaluate import evaluate as evaluate_policies
     from taso_gym.search import Budget, run
 
-    taso = checkpoint.load(policies[0], "policy")["taso"]
+    trained = {path: checkpoint.load(path, "policy")["taso"] for path in policies}
+    taso = trained[policies[0]]
+    others = [str(path) for path, one in trained.items() if one["graph"] != taso["graph"]]
+    if others and not model:
+        raise OptionError(f"expected policies of one network or --model, found another network's in {others[0]}")
     network = model or taso["model"]
     env = expect_one_network(make_env(network, **taso["arguments"]), network)
     env.reset()

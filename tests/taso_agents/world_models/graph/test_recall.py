@@ -45,5 +45,6 @@ def test_rows_say_all_that_was_learned() -> None:
 def test_temperature_divides_the_logarithms_of_counts() -> None:
     cell, rng = {"a": 16, "b": 1}, random.Random(0)
     assert {choose(cell, 0.0, rng) for _ in range(50)} == {"a"}
+    assert {choose({"a": 900, "b": 1}, 1e-3, rng) for _ in range(50)} == {"a"}  # 900 to the thousandth is no number
     drawn = {t: Counter(choose(cell, t, rng) for _ in range(4000))["b"] / 4000 for t in (1.0, 2.0)}
     assert abs(drawn[1.0] - 1 / 17) < 0.015 and abs(drawn[2.0] - 1 / 5) < 0.03

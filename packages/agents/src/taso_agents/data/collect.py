@@ -81,7 +81,7 @@ def play_record(env: gym.Env, actor: Actor, rng: np.random.Generator, store: Gra
         observation, reward, terminated, truncated, info = env.step(action)
         assert not info["invalid_action"], f"the actor chose {action}, which is illegal"
         record.actions.append((int(action[0]), int(action[1])))
-        record.rewards.append(float(reward))
+        record.rewards.append(float(np.float32(reward)))  # as they are saved
         number = {match: i for i, match in enumerate(before)}
         record.origins.append(np.array([number.get(match, -1) for match in candidates_of(env)], np.int16))
         _note(record, env, observation, store)

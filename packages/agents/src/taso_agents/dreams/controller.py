@@ -15,6 +15,7 @@ from taso_agents.dreams.starts import Starts, starts_of
 from taso_agents.policies.latent_policy import LatentPolicy
 from taso_agents.policies.scaled import ScaledRewards
 from taso_agents.policies.token_policy import TokenPolicy
+from taso_agents.training.settings import MOST_SEED
 from taso_gym.vector import to_sb3
 
 
@@ -51,7 +52,7 @@ def make_controller(run: DreamRun, dreams: DreamVectorEnv, settings: DreamTrainS
         ent_coef=settings.entropy,
         target_kl=0.05,
         policy_kwargs=arguments,
-        seed=settings.seed + len(run.rounds),
+        seed=(settings.seed + len(run.rounds)) % (MOST_SEED + 1),
         device="cpu",
     )
     if run.policy is not None:

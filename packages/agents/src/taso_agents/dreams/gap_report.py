@@ -17,7 +17,7 @@ from taso_agents.dreams.actors import controller_actor
 from taso_agents.dreams.gap import Horizon, OneStep, horizons, one_step
 from taso_agents.dreams.latent import latent_space
 from taso_agents.dreams.starts import everywhere
-from taso_agents.environment.real_env import make_env
+from taso_agents.environment.real_env import expect_graph_of, make_env
 from taso_agents.policies.latent_policy import LatentPolicy
 from taso_agents.stats import iqm_estimate, known_mean
 from taso_agents.world_models.fit import encode_all, pad_episodes
@@ -118,6 +118,7 @@ def report(paths: Sequence[str], steps: int = 300, seed: int = 1) -> dict[str, l
         network = taso["model"]
         env = make_env(network, **{**taso["arguments"], "max_steps": taso["sizes"]["max_steps"]})
         env.reset()
+        expect_graph_of(taso, env, path)
         actors = {
             "random": random_actor(0.0),
             "noisy greed": greedy_actor(0.3),

@@ -14,7 +14,7 @@ from taso_agents.dreams.env import DreamSettings, DreamVectorEnv, play_dreams
 from taso_agents.dreams.gap_report import load_controller
 from taso_agents.dreams.latent import LatentObservation
 from taso_agents.dreams.starts import Starts
-from taso_agents.environment.real_env import Arrays, make_env
+from taso_agents.environment.real_env import Arrays, expect_graph_of, make_env
 from taso_agents.stats import iqm_estimate
 from taso_agents.world_models.mdn_rnn import load_world_model
 
@@ -76,7 +76,10 @@ def scores(path: str, episodes: int, seed: int = 1) -> list[Score]:
     model, data = load_world_model(path)
     taso, policy = data["taso"], load_controller(model, data["controller"])
     max_steps = taso["sizes"]["max_steps"]
-    env = LatentObservation(make_env(taso["model"], **{**taso["arguments"], "max_steps": max_steps}), model)
+    real = make_env(taso["model"], **{**taso["arguments"], "max_steps": max_steps})
+    real.reset()
+    expect_graph_of(taso, real, path)
+    env = LatentObservation(real, model)
     dreams = DreamVectorEnv(model, Starts(*data["starts"]), 4 * episodes, DreamSettings(max_steps=max_steps))
     found: list[Score] = []
     for chance in CHANCES:

@@ -8,6 +8,8 @@ from typing import Any
 from taso_agents.training.settings import check_numpy_seed
 from taso_agents.world_models.fit import FitSettings
 from taso_agents.world_models.graph.model import GraphSettings
+from taso_gym.checks import check_finite
+from taso_gym.errors import OptionError
 
 
 @dataclass(frozen=True)
@@ -16,8 +18,8 @@ class DreamTrainSettings:
 
     Attributes:
         rounds: of collecting, fitting, dreaming and playing.
-        steps: real environment steps collected in each round: at first by chance and by noisy greed, then half by the
-            controller.
+        steps: real environment steps collected in each round: at first by chance and by noisy greed, then half or more
+            by the controller.
         dream_steps: imagined steps of PPO in each round.
         dreams: played at once.
         temperature: τ of what the world model predicts, in dreams.
@@ -58,9 +60,12 @@ class DreamTrainSettings:
     fit: FitSettings = field(default_factory=FitSettings)
 
     def __post_init__(self) -> None:
-        """Refuse a seed that is none.
+        """Refuse a seed or a temperature that is none.
 
         Raises:
-            OptionError: it is below 0 or too large.
+            OptionError: the seed is below 0 or too large, or the temperature is below 0, infinite or no number.
         """
         check_numpy_seed(self.seed)
+        check_finite(temperature=self.temperature)
+        if self.temperature < 0:
+            raise OptionError(f"expected a temperature of 0 or more, found {self.temperature}")

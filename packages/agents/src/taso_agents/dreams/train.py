@@ -27,6 +27,7 @@ from taso_agents.environment.real_env import make_env, opened, play, sizes_of, s
 from taso_agents.policies.latent_policy import LatentPolicy
 from taso_agents.training.evaluate import Episode, play_policy
 from taso_agents.training.run_state import torch_threads
+from taso_agents.training.settings import MOST_SEED
 from taso_agents.world_models.fit import Fitted, fit
 from taso_agents.world_models.mdn_rnn import WorldModel
 from taso_gym.errors import OptionError
@@ -106,7 +107,7 @@ def train_in_dream(
     run = DreamRun(model, empty_dataset(env))
     path = run.go_on(run_file, taso)
     for number in range(len(run.rounds), settings.rounds):
-        set_random_seed(settings.seed + 1000 * number)
+        set_random_seed((settings.seed + 1000 * number) % (MOST_SEED + 1))
         name = f"round {number + 1} of {settings.rounds}"
         stage(f"{name}: playing for real")
         gather(env, run, settings, number)
@@ -115,7 +116,7 @@ def train_in_dream(
             run.fits.append(fitted)
             stage(f"{name}: fitting, epoch {fitted.epoch + 1}")
 
-        latents = fit(model, run.dataset, settings.fit, note)
+        latents = fit(model, run.dataset, replace(settings.fit, seed=settings.seed), note)
         starts = starts_of(model, run.dataset, latents, anywhere=settings.branch is not None)
         controller = dream(run, starts, settings, sizes_of(env)["max_steps"], lambda t, n=name: stage(f"{n}: {t}"))
         judge(env, run, controller, settings)
@@ -150,7 +151,7 @@ def gather(env: gym.Env, run: DreamRun, settings: DreamTrainSettings, number: in
     rng = np.random.default_rng([settings.seed, number])
     actors = [random_actor(0.0)] + ([greedy_actor(settings.epsilon)] if settings.see_costs else [])
     if run.policy is None:
-        shares = [settings.steps // len(actors)] * len(actors)
+        shares = [-(-settings.steps // len(actors))] * len(actors)
     else:
         shares = [settings.steps // (len(actors) + 2)] * len(actors) + [2 * settings.steps // (len(actors) + 2)]
         actors.append(controller_actor(load_policy(run, settings), run.model))
@@ -161,8 +162,9 @@ def gather(env: gym.Env, run: DreamRun, settings: DreamTrainSettings, number: in
 def judge(env: gym.Env, run: DreamRun, controller: MaskablePPO, settings: DreamTrainSettings) -> None:
     """Play the controller for real, once without chance and some times with it; compare with its dreams of that."""
     seen = LatentObservation(env, run.model)
+    seeds = np.random.SeedSequence([settings.seed, len(run.rounds)]).generate_state(settings.episodes).tolist()
     played = [play_policy(controller.policy, seen)]
-    played += [play_policy(controller.policy, seen, deterministic=False, seed=i) for i in range(settings.episodes)]
+    played += [play_policy(controller.policy, seen, deterministic=False, seed=seed) for seed in seeds]
     rng = np.random.default_rng(0)
     fresh = Dataset(run.dataset.store)
     for episode in played:

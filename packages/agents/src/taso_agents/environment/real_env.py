@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 import taso_gym
 from taso_gym.checks import check_kind
-from taso_gym.errors import OptionError
+from taso_gym.errors import CheckpointError, OptionError
 from taso_gym.graph import producer_of
 from taso_gym.observation import Layout
 from taso_gym.rules.state import RewriteState
@@ -106,11 +106,23 @@ def play(env: gym.Env, actions: Sequence[Action]) -> Arrays:
     return observation
 
 
-def describe(model: str, env: gym.Env, settings: dict[str, Any], arguments: dict[str, Any]) -> dict[str, Any]:
+def expect_graph_of(taso: dict[str, Any], env: gym.Env, path: str | Path) -> None:
+    """Make sure that an environment has the graph and the rules that a file is of, as `describe` said.
+
+    Raises:
+        CheckpointError: it has others.
+    """
+    state = state_of(env)
+    found = {"graph": state.graph.canonical_digest(), "rules": state.rules.digest}
+    if other := [name for name, digest in found.items() if taso[name] != digest]:
+        raise CheckpointError(f"expected {' and '.join(other)} of {taso['model']} as {path} was made of, found others")
+
+
+def describe(model: str | Path, env: gym.Env, settings: dict[str, Any], arguments: dict[str, Any]) -> dict[str, Any]:
     """Say what a policy, run or world model belongs to, as plain data."""
     state = state_of(env)
     return {
-        "model": model,
+        "model": str(model),
         "graph": state.graph.canonical_digest(),
         "rules": state.rules.digest,
         "cost": state.cost_model.key if state.cost_model else "",

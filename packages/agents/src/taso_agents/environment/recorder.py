@@ -74,9 +74,10 @@ class Recorder(gym.Wrapper):
         self.actions = []
         rng = np.random.default_rng([self.seed, self.archive.episodes])
         self.archive.episodes += 1
-        self.restarted = bool(self.archive.actions) and rng.random() < self.restarts
+        most = min(len(self.archive.actions), self.game.max_steps - 1)  # an episode takes a step at least
+        self.restarted = most > 0 and rng.random() < self.restarts
         if self.restarted:
-            count = int(rng.integers(len(self.archive.actions))) + 1
+            count = int(rng.integers(most)) + 1
             self.game.set_state(self.archive.points(self.game)[count - 1])
             self.actions = self.archive.actions[:count]
         self._lowest_ps = state_of(self).cost.time_ps

@@ -11,6 +11,7 @@ from taso_agents import checkpoint
 from taso_agents.environment.real_env import layout_of, spaces_of
 from taso_agents.policies.policy_file import load_policy
 from taso_gym.cost import Dims
+from taso_gym.env.problem import room_for
 from taso_gym.errors import OptionError
 from taso_gym.observation import Features, Observation, Observer, Scale, count_rows
 from taso_gym.rules.state import RewriteState
@@ -20,8 +21,8 @@ from taso_gym.search import Searcher
 class PolicySearch(Searcher):
     """Plays episodes with a policy: the first takes the most probable action each time, the others draw.
 
-    An observation is laid out anew for each state, with room for just this graph, so that it depends on the state alone
-    and a search that is taken up again goes on exactly as it would have.
+    An observation is laid out anew for each state, so that it depends on that alone and a search that is taken up again
+    goes on exactly as it would have. It has the room that an environment's have, which the network is shown the use of.
     """
 
     def __init__(self, start: RewriteState, rng: np.random.Generator, path: str, episodes: int = 16) -> None:
@@ -46,6 +47,7 @@ class PolicySearch(Searcher):
         self.features = Features(Scale(start.cost_model, dims, start.cost))
         self.policy = load_policy(path, *spaces_of(layout_of(self.sizes)), start.rules.digest)
         self.episodes = episodes
+        self._room = room_for(start.graph)
         self._at, self._length, self._episode = 0, 0, 0
 
     def step(self) -> bool:
@@ -69,9 +71,14 @@ class PolicySearch(Searcher):
         """Stand where it was."""
         self._at, self._length, self._episode = frontier
 
+    def observer(self, state: RewriteState) -> Observer:
+        """Return what shows a state."""
+        rows = map(max, self._room, count_rows(state.graph))
+        return Observer(layout_of(self.sizes, *rows), self.features, state)
+
     def _choose(self, state: RewriteState) -> tuple[int, int] | None:
         """Return (substitution, location), or None for NO-OP."""
-        observer = Observer(layout_of(self.sizes, *count_rows(state.graph)), self.features, state)
+        observer = self.observer(state)
         observation = observer.observe(self._length / self.sizes["max_steps"])
         with torch.no_grad():
             log_probs = self.policy.get_distribution(as_batch(observation)).log_probs[0]

@@ -106,7 +106,7 @@ def evaluate(policies: Sequence[BasePolicy], env: gym.Env, episodes: int = 16, s
     improvements = np.array([[e.improvement_percent for e in row] for row in drawn])
     return Evaluation(
         iqm_estimate([e.improvement_percent for e in fixed]),
-        iqm_estimate(improvements.flatten()),
+        iqm_estimate(improvements.mean(1)),
         iqm_estimate(improvements.max(1)),
         episodes,
         (_mean_weighed([[e] for e in fixed]), _mean_weighed(drawn)),

@@ -39,7 +39,7 @@ class Point(NamedTuple):
 
 @dataclass
 class BestPolicy:
-    """The weights with the lowest cost, deterministic or on average over drawn episodes; the first of equals."""
+    """The weights with the lowest cost of the episode without chance; the first of equals."""
 
     cost: float = float("inf")
     weights: dict[str, Tensor] = field(default_factory=dict)
@@ -112,9 +112,8 @@ class RunCallback(Resumable, BaseCallback):
         spent = self.curve[-1].evaluation_steps if self.curve else 0
         policy, best_seen = episode.best_ps / start_ps, archive.time_ps / start_ps
         point = Point(self.model.num_timesteps, spent + episode.steps, mean, policy, best_seen)
-        cost = float(np.nanmin([mean, policy]))
-        if cost < self.best.cost:
-            self.best = BestPolicy(cost, deepcopy(self.model.policy.state_dict()))
+        if policy < self.best.cost:
+            self.best = BestPolicy(policy, deepcopy(self.model.policy.state_dict()))
         self._ended = []
         self.curve.append(point)
         self.duties.report_point(point)

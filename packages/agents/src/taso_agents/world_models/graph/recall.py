@@ -87,4 +87,5 @@ def choose(cell: Cell, temperature: float, rng: random.Random) -> Any:
     outcomes = ranked(cell)
     if len(cell) == 1 or temperature == 0:
         return outcomes[0]
-    return rng.choices(outcomes, [cell[outcome] ** (1 / temperature) for outcome in outcomes])[0]
+    most = cell[outcomes[0]]
+    return rng.choices(outcomes, [(cell[outcome] / most) ** (1 / temperature) for outcome in outcomes])[0]
