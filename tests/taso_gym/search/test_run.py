@@ -351,7 +351,8 @@ def test_a_frontier_further_than_there_are_matches_ends(start, tmp_path, search)
     else:
         frontier |= {"descending": False, "open": [0], "opened": 10_000}
     file.write_text(json.dumps(data))
-    run(start, search, Budget(seconds=60.0, steps=2_000), checkpoint=file)
+    found = run(start, search, Budget(seconds=60.0, steps=2_000), checkpoint=file)
+    assert found.exhausted or found.explored == 2_000
 
 
 def test_checkpoint_of_another_version_is_refused(start, tmp_path):
