@@ -11,7 +11,7 @@ from taso_agents import checkpoint
 from taso_agents.environment.real_env import layout_of, spaces_of
 from taso_agents.policies.policy_file import load_policy
 from taso_gym.cost import Dims
-from taso_gym.env.problem import room_for
+from taso_gym.env.problem import with_room
 from taso_gym.errors import OptionError
 from taso_gym.observation import Features, Observation, Observer, Scale, count_rows
 from taso_gym.rules.state import RewriteState
@@ -47,7 +47,7 @@ class PolicySearch(Searcher):
         self.features = Features(Scale(start.cost_model, dims, start.cost))
         self.policy = load_policy(path, *spaces_of(layout_of(self.sizes)), start.rules.digest)
         self.episodes = episodes
-        self._room = room_for(start.graph)
+        self._room = tuple(map(with_room, count_rows(start.graph)))
         self._at, self._length, self._episode = 0, 0, 0
 
     def step(self) -> bool:

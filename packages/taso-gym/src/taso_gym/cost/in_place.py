@@ -20,7 +20,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from taso_gym import onnx_io
-from taso_gym.cost.node_times import OPERAND, operands_of, operator_of
+from taso_gym.cost.node_times import operands_of, operator_of, shapes_of
 from taso_gym.cost.packages import temporary_folder
 from taso_gym.cost.sessions import Runtime
 from taso_gym.graph import Graph
@@ -113,8 +113,7 @@ def _sum_of(kernels: Mapping[str, int], time_of: Callable[[str, float], int], sh
 
 
 def _kind_of(key: str) -> str:
-    shapes = [shape for _, shape in OPERAND.findall(key[key.rfind("](") + 1 :])]
-    return kind(operator_of(key), [[int(size) for size in shape.split(",") if size] for shape in shapes])
+    return kind(operator_of(key), [shape for _, shape in shapes_of(key)])
 
 
 def kind(operator: str, shapes: list[list[int]]) -> str:

@@ -247,18 +247,22 @@ def operator_of(key: str) -> str:
     return key.removeprefix(COLD).partition("[")[0].rpartition(".")[2].partition("-")[0]
 
 
+def shapes_of(key: str) -> list[tuple[bool, list[int]]]:
+    """Return (whether it is constant, shape) of each operand of a node, by its key."""
+    found = OPERAND.findall(key[key.rfind("](") + 1 :])
+    return [(bool(const), [int(size) for size in shape.split(",") if size]) for const, shape in found]
+
+
 def bytes_of(key: str) -> int:
     """Return about how many bytes the operands of a node have, by its key, each element four."""
-    found = OPERAND.findall(key[key.rfind("](") + 1 :])
-    return sum(4 * prod(map(int, shape.split(",") if shape else ())) for _, shape in found)
+    return sum(4 * prod(shape) for _, shape in shapes_of(key))
 
 
 @cache
 def operands_of(key: str) -> tuple[float, int]:
     """Return which part of the elements that a node reads are constants, and how many its largest other operand has."""
-    found = OPERAND.findall(key[key.rfind("](") + 1 :])
-    sizes = [(const, prod(map(int, shape.split(",") if shape else ()))) for const, shape in found]
-    constants, others = ([size for const, size in sizes if bool(const) is kind] for kind in (True, False))
+    sizes = [(const, prod(shape)) for const, shape in shapes_of(key)]
+    constants, others = ([size for const, size in sizes if const is kind] for kind in (True, False))
     return sum(constants) / (sum(constants + others) or 1), max(others, default=0)
 
 

@@ -80,14 +80,13 @@ class Sizes:
         Raises:
             OptionError: ``max_nodes`` or ``max_edges`` is less than a graph has.
         """
-        nodes, edges = room_for(*graphs)
-        for name, found in zip(("max_nodes", "max_edges"), most_rows(graphs), strict=True):
-            most = getattr(self, name)
+        nodes, edges = map(max, zip(*map(count_rows, graphs), strict=True))
+        for name, most, found in (("max_nodes", self.max_nodes, nodes), ("max_edges", self.max_edges, edges)):
             if most is not None and most < found:
                 raise OptionError(f"expected {name} of at least {found} for this graph, found {most}")
         return Layout(
-            max_nodes=nodes if self.max_nodes is None else self.max_nodes,
-            max_edges=edges if self.max_edges is None else self.max_edges,
+            max_nodes=with_room(nodes) if self.max_nodes is None else self.max_nodes,
+            max_edges=with_room(edges) if self.max_edges is None else self.max_edges,
             xfers=len(rules),
             locations=self.locations,
             matches=self.matches,
@@ -97,16 +96,9 @@ class Sizes:
         )
 
 
-def room_for(*graphs: Graph) -> tuple[int, int]:
-    """Return the rows of nodes and of edges that observations have by default where episodes start with these."""
-    nodes, edges = most_rows(graphs)
-    return max(1, round(ROOM * nodes)), max(1, round(ROOM * edges))
-
-
-def most_rows(graphs: Sequence[Graph]) -> tuple[int, int]:
-    """Return the most rows of nodes, and of edges, that one of some graphs has."""
-    nodes, edges = zip(*map(count_rows, graphs), strict=True)
-    return max(nodes), max(edges)
+def with_room(rows: int) -> int:
+    """Return how many rows observations have by default where the start has so many."""
+    return max(1, round(ROOM * rows))
 
 
 def make_starts(

@@ -1,7 +1,8 @@
 """Operations in a rule's expressions: arithmetic on numbers, dimensions and lists, and comparisons with three values.
 
 Over symbolic dimensions an equality or inequality may be shown, refuted, or neither (None). Symbols stand for sizes,
-which are at least 0.
+which are at least 0. What an operation raises for arguments that it isn't for means that it has no value
+(`taso_gym.rules.conditions`).
 """
 
 from __future__ import annotations
@@ -31,10 +32,7 @@ def _arithmetic(apply: Callable[[Any, Any], Any]) -> Callable[..., Any]:
     def wrapped(a: Any, b: Any) -> Any:
         if isinstance(a, str) or isinstance(b, str) or a is None or b is None:
             raise Undefined("arithmetic on something else than numbers")
-        try:
-            return apply(a, b)
-        except (TypeError, ValueError, ZeroDivisionError, OverflowError) as error:
-            raise Undefined(str(error)) from error
+        return apply(a, b)
 
     return wrapped
 
@@ -110,10 +108,7 @@ def _less_equal(a: Any, b: Any) -> Truth:
         return _elementwise(a <= b)
     if isinstance(a, Poly) or isinstance(b, Poly):
         return _sign(b, a, lambda low, high: True if low >= 0 else False if high < 0 else None)
-    try:
-        return bool(a <= b)
-    except TypeError as error:
-        raise Undefined(str(error)) from error
+    return bool(a <= b)
 
 
 def _elementwise(result: Any) -> Truth:
