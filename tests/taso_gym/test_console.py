@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from taso_gym.console import dimensions, run_app, seconds
+from taso_gym.console import dimensions, parse_bytes, run_app, say, seconds
 from taso_gym.errors import OptionError
 
 LINES = "from taso_gym.console import run_app, say; run_app(lambda: [say('x' * 1000) for _ in range(1000)])"
@@ -29,7 +29,7 @@ def test_dimensions():
     assert dimensions(["batch=1", "time=07"]) == {"batch": 1, "time": 7}
 
 
-@pytest.mark.parametrize("text", ["", "batch", "=1", "batch=", "batch=0", "batch=-1", "batch=x"])
+@pytest.mark.parametrize("text", ["", "batch", "=1", "batch=", "batch=0", "batch=-1", "batch=x", "batch=" + "1" * 5000])
 def test_what_is_no_dimension_is_refused(text):
     with pytest.raises(OptionError, match="expected a dimension such as batch=1"):
         dimensions([text])
@@ -89,3 +89,14 @@ def test_an_app_leaves_signals_as_they_were_and_runs_in_any_thread():
     thread.start()
     thread.join()
     assert codes == [0, 0] and signal.getsignal(signal.SIGTERM) is before
+
+
+@pytest.mark.parametrize("text", ["", "MB", "-1", "1TB", "1" * 400])
+def test_what_is_no_amount_of_memory_is_refused(text):
+    with pytest.raises(OptionError, match="expected an amount of memory"):
+        parse_bytes(text)
+
+
+def test_names_that_look_like_emoji_are_printed_as_they_are(capsys):
+    say("/tmp/:x:/a:key:0.onnx")
+    assert capsys.readouterr().out == "/tmp/:x:/a:key:0.onnx\n"

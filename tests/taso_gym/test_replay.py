@@ -7,14 +7,17 @@ from dataclasses import replace
 from functools import partial
 
 import numpy as np
+import onnx
 import pytest
 from cost_graphs import table_of
 from games import RULES, pickled, rule_set, rules_file, tiny_env, tiny_graph
+from model_texts import parsed
 from typer.testing import CliRunner
 
 from taso_gym.cli import app
 from taso_gym.cost.onnxruntime import OnnxRuntimeCost
 from taso_gym.cost.recorded import RecordedCost
+from taso_gym.cost.roofline import RooflineCost
 from taso_gym.env import TasoGraphEnv
 from taso_gym.errors import OptionError, ReplayError, TasoError
 from taso_gym.replay import Replay
@@ -218,3 +221,27 @@ def test_the_command_refuses_another_model(played, tmp_path):
     played[0].save(tmp_path / "game.json")
     result = CliRunner().invoke(app, ["replay", str(tmp_path / "game.json"), "--model", "ResNet18"])
     assert isinstance(result.exception, OptionError | ReplayError)
+
+
+def test_sizes_of_a_cost_model_that_is_given_are_kept(tmp_path):
+    """Its own, those of the environment before these, and a size for what neither says."""
+    path = tmp_path / "open.onnx"
+    onnx.save(parsed("g (float[N, 4, T] x) => (y) { a = Relu(x)  b = Relu(a)  y = Neg(b) }"), path)
+    given = RooflineCost(dims={"T": 8})
+    costs = {}
+    for dims in (None, {"N": 64}):
+        env = TasoGraphEnv(path, cost=given, dims=dims)
+        env.reset(seed=0)
+        Replay.of(env).save(tmp_path / "game.json")
+        assert Replay.load(tmp_path / "game.json").validate().cost == env.state.cost
+        costs[env.state.cost_model.dims["N"]] = env.state.cost.time_ps
+        assert env.state.cost_model.dims["T"] == 8
+    assert costs.keys() == {1, 64} and costs[64] > costs[1]
+    assert given.dims == {"T": 8}
+
+
+def test_numbers_of_numpy_in_what_is_named_are_saved(tmp_path):
+    env = TasoGraphEnv("SqueezeNet1.1", model_kwargs={"image": np.int64(64)})
+    env.reset(seed=0)
+    Replay.of(env).save(tmp_path / "game.json")
+    assert Replay.load(tmp_path / "game.json").source.model_kwargs == {"image": 64}

@@ -6,6 +6,7 @@ import pytest
 from games import rule_set, same, tiny_env, tiny_graph
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
+from taso_gym.env import TasoGraphEnv
 from taso_gym.errors import OptionError
 from taso_gym.vector import TasoGraphVectorEnv, to_sb3
 
@@ -163,3 +164,22 @@ def test_sb3_learns(sb3_env):
 def test_sb3_needs_same_step():
     with pytest.raises(OptionError, match="SameStep"):
         to_sb3(TasoGraphVectorEnv(1, **ARGUMENTS))
+
+
+@pytest.mark.parametrize("of_the_vector", [False, True])
+def test_sb3_is_told_of_episodes_that_wrappers_record(of_the_vector):
+    pytest.importorskip("stable_baselines3")
+
+    def made():
+        env = TasoGraphEnv(**ARGUMENTS)
+        return env if of_the_vector else gym.wrappers.RecordEpisodeStatistics(env)
+
+    vector = gym.vector.SyncVectorEnv([made] * 2, autoreset_mode=gym.vector.AutoresetMode.SAME_STEP)
+    venv = to_sb3(gym.wrappers.vector.RecordEpisodeStatistics(vector) if of_the_vector else vector)
+    venv.reset()
+    rng, told = np.random.default_rng(0), []
+    for _ in range(20):
+        _, _, done, infos = venv.step(actions([e.unwrapped for e in vector.envs], rng))
+        assert all(("episode" in info) == ended for info, ended in zip(infos, done, strict=True))
+        told += [float(info["episode"]["l"]) for info in infos if "episode" in info]
+    assert told and min(told) >= 1

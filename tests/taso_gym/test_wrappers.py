@@ -214,3 +214,11 @@ def test_the_graph_space_has_no_padding():
         assert len(graph.nodes) == padded["node_mask"].sum() and len(graph.edge_links) == padded["edge_mask"].sum()
         ends = padded["edges"][padded["edge_mask"] == 1]
         assert same(graph.nodes[graph.edge_links], padded["nodes"][ends])
+
+
+def test_a_choice_of_a_rule_is_not_told_as_the_move_before():
+    env = TwoStage(tiny_env())
+    env.reset(seed=0)
+    assert env.step(env.action_space.n - 1)[-1]["invalid_action"]
+    info = env.step(int(np.flatnonzero(env.action_masks())[0]))[-1]
+    assert not info["invalid_action"] and (info["xfer"], info["location"]) == (-1, -1)

@@ -228,8 +228,9 @@ def test_model_that_onnxruntime_cannot_run_is_written_only_by_force(named_like_m
         (("{text}", "-o", "{out}"), "text.onnx"),
         (("{model}", "-o", "{folder}/none/out.onnx"), "expected a folder to write out.onnx into"),
         (("{model}", "-o", "{folder}"), "expected the name of a file to write, found the folder"),
-        (("{model}", "-o", "{out}", "--seed", "-1"), "expected a seed of 0 or more, found -1"),
-        (("{model}", "-o", "{out}", "--search", "gredy"), "expected a search of greedy"),
+        (("{missing}", "-o", "{out}", "--search", "gredy"), "expected a search of greedy"),
+        (("{missing}", "-o", "{out}", "--seed", "-1"), "expected a seed of 0 or more, found -1"),
+        (("{missing}", "-o", "{out}", "--checkpoint", "{folder}/none/c"), "expected a folder to write c into"),
         (("{model}", "-o", "{out}", "--budget", "soon"), "expected a duration such as 60s"),
         (("{model}", "-o", "{out}", "--cost", "magic"), "magic"),
         (("{model}", "-o", "{out}", "--rules", "none.rules"), "none.rules"),
@@ -338,3 +339,13 @@ def test_a_batch_may_become_a_loop_over_its_samples(tmp_path, monkeypatch, capsy
     feeds = {"x": np.random.default_rng(0).standard_normal((4, 3, 8, 8)).astype(np.float32)}
     given, found = (onnxruntime.InferenceSession(tmp_path / name).run(None, feeds)[0] for name in ("m.onnx", "o.onnx"))
     np.testing.assert_allclose(found, given, rtol=1e-5)
+
+
+def test_the_weights_of_the_model_are_not_written_over(tmp_path, capsys):
+    path, weights = tmp_path / "model.onnx", tmp_path / "weights.bin"
+    model = parsed("g (float[2] x) => (y) { y = Add(x, w) }", w=np.ones(2, np.float32))
+    onnx.save(model, path, save_as_external_data=True, location=weights.name, size_threshold=0)
+    before = weights.read_bytes()
+    assert run("optimize", path, "-o", weights, "--search", "greedy") == 2
+    assert f"which holds weights of {path}" in capsys.readouterr().err.replace("\n", "")
+    assert weights.read_bytes() == before

@@ -261,3 +261,13 @@ def test_without_onnxruntime_the_error_names_the_extras(monkeypatch: pytest.Monk
     model = parsed("g (float[4] x) => (y) { y = Relu(x) }")
     with pytest.raises(MissingPackageError, match=r"taso-gym\[cpu\].*taso-gym\[gpu\]"):
         validate(model, model)
+
+
+def test_sizes_of_given_inputs_are_known_to_the_reference() -> None:
+    """No value but the input itself has N by itself, and the shape that it is given needs it."""
+    text = """g (float[N, 4, 2] x) => (y) {
+        s = Shape <start = 0, end = 1>(x)  p = Concat <axis = 0>(s, eight)  r = Reshape(x, p)  y = Relu(r)
+    }"""
+    model = parsed(text, eight=np.array([8]))
+    report = validate(model, model, inputs=[{"x": np.ones((3, 4, 2), F32)}])
+    assert report.basis == "float64 reference"

@@ -261,3 +261,10 @@ def test_saved_and_converted_models_are_the_same(tmp_path: Path) -> None:
     graph = from_model(with_everything())
     save(graph, tmp_path / "model.onnx")
     assert onnx.load(tmp_path / "model.onnx") == to_model(graph)
+
+
+def test_a_weight_that_is_spoken_of_keeps_its_name_as_an_output_too() -> None:
+    model = parsed("g (float[2] x) => (y, z) { y = Identity(w)  z = Relu(x) }", w=np.ones(2, np.float32))
+    model.graph.quantization_annotation.add(tensor_name="w")
+    saved = to_model(from_model(model)).graph
+    assert {"w"} <= {i.name for i in saved.initializer} and [o.name for o in saved.output] == ["y", "z"]

@@ -294,3 +294,13 @@ def test_weights_of_a_subgraph_beyond_protocol_buffers(tmp_path: Path) -> None:
     (tmp_path / "model.onnx").write_bytes(model.SerializeToString())
     with pytest.raises(ModelError, match=r"at most 2000000000 bytes .* of a node, found 4294967296 in If 'y'"):
         load(tmp_path / "model.onnx")
+
+
+def test_a_copy_is_not_written_over_weights(external: Path, tmp_path: Path) -> None:
+    weights = external.with_name("weights.bin")
+    before = weights.read_bytes()
+    (tmp_path / "other").mkdir()
+    for target in weights, tmp_path / "other" / "weights.bin":
+        with pytest.raises(OptionError, match=r"expected another name than .*weights.bin, which model.onnx has"):
+            onnx_io.copy(external, target)
+    assert weights.read_bytes() == before and not (tmp_path / "other" / "weights.bin").exists()

@@ -262,3 +262,22 @@ def test_wide_nodes() -> None:
     too_many = ", ".join(["x"] * 70_000)
     with pytest.raises(ModelError, match="at most 65536 inputs and outputs of a node, found 70000 in Concat 'y'"):
         from_model(parsed(f"g (float[1] x) => (y) {{ y = Concat <axis = 0>({too_many}) }}"))
+
+
+def test_a_function_may_be_told_into_how_many_parts_it_splits() -> None:
+    function = (
+        '<domain: "my", opset_import: ["" : 20]> F <n> (x) => (y, z) { y, z = Split <num_outputs: int = @n> (x) }'
+    )
+    model = parsed("g (float[4] x) => (y, z) { y, z = my.F <n = 2> (x) }", more=function)
+    assert to_model(from_model(model)).functions == model.functions
+
+
+def test_data_of_a_function_in_another_file_are_refused() -> None:
+    nodes = "c = Constant <value = float[2] {1, 2}> ()  y = Add(x, c)"
+    function = f'<domain: "my", opset_import: ["" : 20]> F (x) => (y) {{ {nodes} }}'
+    model = parsed("g (float[2] x) => (y) { y = my.F(x) }", more=function)
+    tensor = model.functions[0].node[0].attribute[0].t
+    tensor.data_location = TensorProto.EXTERNAL
+    tensor.external_data.add(key="location", value="weights.bin")
+    with pytest.raises(ModelError, match="all data of function 'F' in it, found them in another file"):
+        from_model(model)

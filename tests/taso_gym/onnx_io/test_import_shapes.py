@@ -1,5 +1,6 @@
 """What becomes of the sizes in a file, known, symbolic and open."""
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,7 @@ import onnx
 import pytest
 from model_texts import graph_of, op_names, parsed, run, weight_values
 
-from taso_gym.errors import OptionError
+from taso_gym.errors import ModelError, OptionError
 from taso_gym.graph import Graph
 from taso_gym.onnx_io import from_model, load, to_model
 from taso_gym.onnx_io.convert import converted
@@ -259,3 +260,29 @@ def test_an_operand_of_unknown_type_is_no_contradiction(node: str) -> None:
     graph = from_model(model)
     assert from_model(to_model(graph)) == graph
     assert all(name.startswith("[") for name in op_names(graph))
+
+
+def test_sizes_without_an_axis_are_compared() -> None:
+    """Of two scalars NumPy gives no array: a symbol, or a number where the symbols cancel."""
+    text = """g (float[N, 4] x) => (y, z) {
+        s = Shape(x)  n = Gather(s, zero)  y = Equal(n, one)  z = Equal(n, n)
+    }"""
+    graph = graph_of(text, zero=np.array(0), one=np.array(1))
+    assert op_names(graph).count("Equal") == 2
+
+
+def test_a_shape_without_an_axis_is_no_traceback() -> None:
+    text = "g (float[N, 4] x) => (y) { s = Shape(x)  n = Gather(s, zero)  y = Reshape(x, n) }"
+    with suppress(ModelError):
+        from_model(parsed(text, zero=np.array(0)))
+
+
+def test_of_what_is_counted_there_may_be_none() -> None:
+    text = """g (float[3] x) => (y) {
+        found = NonZero(x)  s = Shape(found)  n = Slice(s, one, two)
+        none = Equal(n, zero)  y = Where(none, seven, five)
+    }"""
+    values = {"zero": 0, "one": 1, "two": 2, "five": 5, "seven": 7}
+    graph = graph_of(text, **{name: np.array([value]) for name, value in values.items()})
+    for x, expected in (np.zeros(3, np.float32), 7), (np.ones(3, np.float32), 5):
+        assert run(to_model(graph), x=x)[0] == [expected]

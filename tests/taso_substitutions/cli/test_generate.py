@@ -104,6 +104,7 @@ def test_a_cluster_gives_the_same(three: Path, tmp_path: Path) -> None:
         ["--engine", "cloud"],
         ["--jobs", "0"],
         ["--memory", "0.000001"],
+        ["--fragments", "matrix", "--operators", "Conv"],
     ],
 )
 def test_bad_options(options: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -38,6 +38,7 @@ def test_sizes_grow_with_the_bound() -> None:
         ("matrix", (4,), (), "expected 2 axes"),
         ("convolution", (4, 4, 2, 2), (), "expected at least"),
         ("matrix", (4, 4), ("Convolve",), "expected operators of the fragments"),
+        ("matrix", (4, 4), ("Conv",), "expected operators that matrix have, found Conv"),
     ],
 )
 def test_bad_settings(names: str, largest: tuple[int, ...], operators: tuple[str, ...], message: str) -> None:
@@ -62,3 +63,7 @@ def test_permutations_are_closed_under_composition(name: str) -> None:
     perms = [dict(i.attrs)["perm"] for i in FRAGMENTS[name].instances if i.key == "Transpose"]
     identity = tuple(range(len(perms[0])))
     assert {tuple(p[i] for i in q) for p in perms for q in perms} == {identity, *perms}
+
+
+def test_a_fragment_that_is_named_twice_is_one() -> None:
+    assert [f.name for f in chosen_fragments("matrix, matrix,scalar", (4, 4))] == ["matrix", "scalar"]

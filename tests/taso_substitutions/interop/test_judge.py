@@ -116,3 +116,14 @@ def test_a_counterexample_is_small() -> None:
     found = verdict("Relu(Add(x, y)) => Add(Relu(x), Relu(y))")
     assert found.outcome == "refuted"
     assert "y double[1]" in found.counterexample
+
+
+def test_what_cannot_be_said_is_no_precondition() -> None:
+    """A name that begins with s is taken for a list of sizes."""
+    (rule,) = parse_rules("sum: Sub(ReduceSum(x, axes=[0]), ReduceSum(s, axes=[0])) => ReduceSum(Sub(x, s), axes=[0])")
+    assert judge(rule).outcome in ("refuted", "proved", "undecided")
+
+
+def test_an_operator_that_nothing_computes_is_undecided() -> None:
+    (rule,) = parse_rules("twice: Relu(ConvTranspose(x, w)) => Relu(Relu(ConvTranspose(x, w)))")
+    assert judge(rule).outcome == "undecided"

@@ -2,6 +2,7 @@ from types import ModuleType
 
 import pytest
 
+from taso_gym.errors import EquivalenceError
 from taso_gym.rules.notation import parse_rules
 from taso_substitutions.verify import prover
 from taso_substitutions.verify.bounded import BoundedProof, prove_bounded
@@ -79,3 +80,35 @@ def test_equality_at_one_size_says_little_of_functions() -> None:
     (instance,) = uniform(rule, 2)
     assert isinstance(prove_bounded(rule, instance), BoundedProof)
     assert isinstance(assess(rule, instances=8, draws=1), Counterexample)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        ": Relu(x) => Concat(Relu(Slice(x, starts=[0], ends=[8])), Slice(x, starts=[8], ends=[99]), axis=0)",
+        ": Slice(x, starts=[0], ends=[6]) => Slice(x, starts=[dim(x, 0) - 7], ends=[dim(x, 0) - 1])",
+        ": Pad(Relu(x), **k) => Relu(Pad(x, **k))",
+        ": Relu(LeakyRelu(x, alpha=a)) => Relu(x)",
+        ": Relu(Elu(x, alpha=a)) => Relu(x)",
+    ],
+)
+def test_what_is_true_of_usual_sizes_and_attributes_alone_is_refuted(text: str) -> None:
+    (rule,) = parse_rules(f"rule {text}")
+    assert isinstance(assess(rule, instances=24, draws=2), Counterexample)
+
+
+def test_a_size_that_an_end_beyond_it_makes_a_number_is_no_proof_for_all() -> None:
+    (rule,) = parse_rules(
+        "rule: Neg(Slice(x, starts=[0], ends=[8], axes=[0])) => Slice(Neg(x), starts=[0], ends=[8], axes=[0])"
+    )
+    found = assess(rule, instances=8, draws=1)
+    assert isinstance(found, Evidence) and found.symbolic is not None
+    assert found.status != "proved" or not found.symbolic.numbers
+
+
+def test_an_attribute_that_nothing_draws_is_no_part_of_others() -> None:
+    (rule,) = parse_rules(
+        "rule: Relu(ms.MultiHeadAttention(q, k, v, **o)) => Relu(Relu(ms.MultiHeadAttention(q, k, v, **o)))"
+    )
+    with pytest.raises(EquivalenceError, match="expected a way to draw the attribute"):
+        assess(rule, instances=2, draws=1)

@@ -87,6 +87,7 @@ def collect(
 
     from taso_agents.data.collect import collect as collect_episodes
     from taso_agents.data.collect import empty_dataset
+    from taso_agents.data.minari_data import installed_minari, write_minari
     from taso_agents.dreams.actors import actor_named, views_of
     from taso_agents.environment.real_env import expect_one_network, make_env
 
@@ -95,14 +96,13 @@ def collect(
     env = make_env(model, max_steps=max_steps, extra_views=views_of(actors))
     if minari:
         expect_one_network(env, model)  # episodes are played again, from the same graph
+        installed_minari()
     env.reset(seed=seed)
     dataset, rng = empty_dataset(env), np.random.default_rng(seed)
     for name in actors:
         collect_episodes(env, actor_named(name, env, epsilon), steps, rng, dataset)
     dataset.save(out)
     if minari:
-        from taso_agents.data.minari_data import write_minari
-
         write_minari(dataset, model, minari, max_steps=max_steps)
     depths = dataset.depth_histogram()
     table = Table("steps taken", "states", title=f"{dataset.steps} steps in {len(dataset.episodes)} episodes")

@@ -16,9 +16,11 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from taso_gym.errors import OptionError, TasoError
 
-console = Console(markup=False)  # names in models and of files may look like markup
-errors = Console(stderr=True, highlight=False, markup=False)
+console = Console(markup=False, emoji=False)  # names in models and of files may look like either
+errors = Console(stderr=True, highlight=False, markup=False, emoji=False)
 
+LONGEST = 18
+"""Digits of a number that somebody may mean."""
 _UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 _BYTES = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "ki": 1 << 10, "mi": 1 << 20, "gi": 1 << 30}
 
@@ -97,7 +99,7 @@ def parse_bytes(text: str) -> int:
     Raises:
         OptionError: it is none.
     """
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kmg]i?|)b?", text.strip().lower())
+    found = re.fullmatch(r"(\d{1,18}(?:\.\d{1,18})?)\s*([kmg]i?|)b?", text.strip().lower())
     if not found:
         raise OptionError(f"expected an amount of memory such as 500MB or 2GiB, found {text!r}")
     return int(float(found[1]) * _BYTES[found[2]])
@@ -112,7 +114,7 @@ def dimensions(texts: list[str]) -> dict[str, int]:
     dims: dict[str, int] = {}
     for text in texts:
         name, sign, size = text.partition("=")
-        if not sign or not name or not size.isdecimal() or int(size) < 1:
+        if not sign or not name or not size.isdecimal() or len(size) > LONGEST or int(size) < 1:
             raise OptionError(f"expected a dimension such as batch=1, found {text!r}")
         if dims.setdefault(name, int(size)) != int(size):
             raise OptionError(f"expected one size for dimension {name!r}, found {dims[name]} and {int(size)}")

@@ -80,5 +80,5 @@ def make(model: str | Path | Graph, **arguments: Any) -> gym.Env[Any, Any]:
     from taso_gym.arguments import check_kinds
 
     check_kinds(model=model)
-    name = env_id(str(model)) if not isinstance(model, Graph) and model in NETWORKS else "TasoGraph-v0"
+    name = env_id(str(model)) if not isinstance(model, Graph) and str(model) in NETWORKS else "TasoGraph-v0"
     return gym.make(name, model=model, **arguments)

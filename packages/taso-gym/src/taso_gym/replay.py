@@ -12,7 +12,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
+
+import numpy as np
 
 from taso_gym.atomic import write_text
 from taso_gym.checks import check_kind
@@ -123,7 +125,7 @@ class Replay:
 
     def save(self, path: str | Path) -> None:
         """Write the replay as JSON, whole or not at all."""
-        write_text(path, json.dumps({"format": FORMAT, **asdict(self)}, indent=1) + "\n")
+        write_text(path, json.dumps({"format": FORMAT, **asdict(self)}, indent=1, default=_plain) + "\n")
 
     @classmethod
     def load(cls, path: str | Path) -> Replay:
@@ -175,3 +177,10 @@ def _move(rule: Any, nodes: Any, variant: Any, time_ps: Any) -> Move:
 
 def _key(state: RewriteState) -> str:
     return state.cost_model.key if state.cost_model else ""
+
+
+def _plain(value: Any) -> Any:
+    """Return a NumPy number as Python's, which JSON has."""
+    if isinstance(value, np.number | np.bool_):
+        return cast(Any, value).item()
+    raise ReplayError(f"expected numbers, text and lists of these in a replay, found {value!r:.200}")

@@ -11,7 +11,7 @@ import numpy as np
 
 from taso_agents.data.episodes import Dataset, EpisodeRecord
 from taso_agents.environment.real_env import make_env
-from taso_gym.errors import CheckpointError, MissingPackageError
+from taso_gym.errors import CheckpointError, MissingPackageError, OptionError
 
 
 def write_minari(dataset: Dataset, network: str, dataset_id: str, **arguments: Any) -> None:
@@ -25,25 +25,40 @@ def write_minari(dataset: Dataset, network: str, dataset_id: str, **arguments: A
 
     Raises:
         MissingPackageError: Minari isn't installed.
+        OptionError: it takes no data set of this name, or has one.
         CheckpointError: the environment answers otherwise than it did, so the episodes are of another one.
     """
-    try:
-        minari = import_module("minari")
-        buffer = import_module("minari.data_collector").EpisodeBuffer
-    except ImportError as error:
-        raise MissingPackageError("expected Minari, found none: pip install 'taso-agents[minari]'") from error
+    minari = installed_minari()
+    buffer = import_module("minari.data_collector").EpisodeBuffer
     env = make_env(network, **{"extra_views": ("cost_changes",), **arguments})
     buffers = [buffer(id=i, **_replayed(env, episode)) for i, episode in enumerate(dataset.episodes)]
     with catch_warnings():
         simplefilter("ignore", UserWarning)  # that nobody is named as the author
-        minari.create_dataset_from_buffers(
-            dataset_id,
-            buffers,
-            observation_space=env.observation_space,
-            action_space=env.action_space,
-            algorithm_name="taso-agents collect",
-            description=f"Episodes of {network}: graphs, candidates with their cost changes, masks.",
-        )
+        try:
+            minari.create_dataset_from_buffers(
+                dataset_id,
+                buffers,
+                observation_space=env.observation_space,
+                action_space=env.action_space,
+                algorithm_name="taso-agents collect",
+                description=f"Episodes of {network}: graphs, candidates with their cost changes, masks.",
+            )
+        except ValueError as error:
+            raise OptionError(
+                f"expected the name of a new data set such as a/b-v0, found {dataset_id!r}: {error}"
+            ) from error
+
+
+def installed_minari() -> Any:
+    """Return the package; to be called before work that its absence would waste.
+
+    Raises:
+        MissingPackageError: it isn't installed.
+    """
+    try:
+        return import_module("minari")
+    except ImportError as error:
+        raise MissingPackageError("expected Minari, found none: pip install 'taso-agents[minari]'") from error
 
 
 def _replayed(env: gym.Env, episode: EpisodeRecord) -> dict[str, Any]:

@@ -41,14 +41,14 @@ def generate(
         str, typer.Option(help="i/n: only each n-th fragment, from the i-th; `merge` does the rest.")
     ] = "",
     memory: Annotated[float, typer.Option(help="GiB that it may take; 0: what is available.")] = 0.0,
-    most: Annotated[int, typer.Option(help="Most equalities that full.rules states, smallest first.")] = MOST,
+    most: Annotated[int, typer.Option(help="Most equalities that full.rules states, smallest first.", min=0)] = MOST,
     certificates: Annotated[bool, typer.Option(help="Certify what was found.")] = True,
 ) -> None:
     """Find all equalities between small graphs, prove them, and write full.rules and basis.rules."""
     chosen = _settings(max_shape, ops, fragments, operators)
     mine = _shard(chosen, shard)
     if not shard:
-        check_writable(output, force=force)
+        check_writable(output, force=force or resume)
     check_memory(mine, ops, jobs, memory)
     folder = WorkFolder(work or output / "work", resume=resume, force=force)
     with Display() as display, engine(engine_name, jobs) as running:
@@ -73,12 +73,13 @@ def merge(
     force: Annotated[bool, typer.Option(help="Replace files that are there.")] = False,
     jobs: Annotated[int, typer.Option(help="Processes.", show_default="one a core")] = os.cpu_count() or 1,
     engine_name: Annotated[str, typer.Option("--engine", help="processes, or ray for a cluster.")] = "processes",
-    most: Annotated[int, typer.Option(help="Most equalities that full.rules states, smallest first.")] = MOST,
+    most: Annotated[int, typer.Option(help="Most equalities that full.rules states, smallest first.", min=0)] = MOST,
     certificates: Annotated[bool, typer.Option(help="Certify what was found.")] = True,
 ) -> None:
     """Join what shards found into full.rules and basis.rules: the same bytes as without shards."""
     if not work.is_dir():
         raise OptionError(f"expected a work folder, found none at {work}")
+    check_writable(output, force=force)
     generate(
         max_shape, ops, fragments, operators, output, work, True, force, jobs, engine_name, "", 0.0, most, certificates
     )

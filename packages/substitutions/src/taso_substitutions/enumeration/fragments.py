@@ -181,12 +181,18 @@ def chosen_fragments(names: str, largest: Sequence[int], operators: Sequence[str
         OptionError: a fragment or operator that isn't in a table, or inputs that don't fit.
     """
     chosen = [f.name for f in FRAGMENTS.values() if f.usual] if names == "all" else names.split(",")
+    chosen = list(dict.fromkeys(name.strip() for name in chosen))
     for name in chosen:
-        if name.strip() not in FRAGMENTS:
-            raise OptionError(f"expected fragments of {', '.join(FRAGMENTS)} or all, found {name.strip()!r}")
-    found = [FRAGMENTS[name.strip()].sized(largest) for name in chosen]
+        if name not in FRAGMENTS:
+            raise OptionError(f"expected fragments of {', '.join(FRAGMENTS)} or all, found {name!r}")
+    found = [FRAGMENTS[name].sized(largest) for name in chosen]
     known = {i.key for f in FRAGMENTS.values() for i in f.instances}
     for key in operators:
         if key not in known:
             raise OptionError(f"expected operators of the fragments ({', '.join(sorted(known))}), found {key!r}")
-    return [f for f in (f.only(operators) for f in found) if f.instances] if operators else found
+    if not operators:
+        return found
+    left = [f for f in (f.only(operators) for f in found) if f.instances]
+    if not left:
+        raise OptionError(f"expected operators that {', '.join(chosen)} have, found {', '.join(operators)}")
+    return left

@@ -37,6 +37,7 @@ from taso_substitutions.generation.stages import (
 )
 from taso_substitutions.generation.work import WorkFolder, digest_of
 from taso_substitutions.verify.certificates import Row, certificates, sidecar_of
+from taso_substitutions.verify.certifying import code_digest
 
 PROVED_AT_A_TIME = 50
 KEPT_AT_A_TIME = 100
@@ -194,7 +195,7 @@ class Pipeline:
         """Write the certificates of a rule file beside it; a rule of a file before has its certificate."""
         every = read_rules(path)
         rules = [[rule] for rule in every if rule_digest(rule) not in self._certified]
-        key = digest_of(__version__, path.read_text(encoding="utf-8"))
+        key = digest_of(__version__, code_digest(), path.read_text(encoding="utf-8"))
         name = f"certificates.{path.stem}"
         with self._timed("certify"):
             rows = chain.from_iterable(self._in_parts(f"certify {path.stem}", name, key, certificates, rules))

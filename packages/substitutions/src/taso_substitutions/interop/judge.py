@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import combinations, pairwise
 from typing import Literal, NamedTuple, get_args
 
-from taso_gym.errors import EquivalenceError, RuleError, TasoError
+from taso_gym.errors import EquivalenceError, ModelError, RuleError, TasoError
 from taso_gym.rules.notation import parse_rules
 from taso_gym.rules.pattern import calls_of
 from taso_gym.rules.rule import Call, Rule, Var
@@ -140,7 +140,7 @@ def judge(rule: Rule, rounds: int = ROUNDS) -> Verdict:
             if not isinstance(found, Counterexample) and _is_proved(rule):
                 return Verdict(rule.name, "proved", rule, tuple(added), first)
             found = found if isinstance(found, Counterexample) else assess(rule, instances=MORE, draws=1)
-        except EquivalenceError as error:
+        except (EquivalenceError, ModelError) as error:
             return Verdict(rule.name, "undecided", None, tuple(added), first or str(error))
         if not isinstance(found, Counterexample):
             return Verdict(rule.name, found.status, rule, tuple(added), first)
@@ -177,7 +177,17 @@ def _lacking(rule: Rule) -> Iterator[str]:
             proof = prove(rule, instance.binding())
         except (UnprovableError, TasoError):
             continue
-        yield from (fact for fact in equalities(proof.lacking) or [] if not fact.split()[-1].isdigit())
+        facts = equalities(proof.lacking) or []
+        yield from (fact for fact in facts if not fact.split()[-1].isdigit() and _can_be_said(rule, fact))
+
+
+def _can_be_said(rule: Rule, condition: str) -> bool:
+    """Whether a condition is one of the rule's variables: what begins with s is taken for a list of sizes."""
+    try:
+        _with(rule, condition)
+    except RuleError:
+        return False
+    return True
 
 
 def _equal_sizes(rule: Rule) -> list[str]:

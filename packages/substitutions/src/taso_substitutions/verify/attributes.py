@@ -112,12 +112,13 @@ def _sizes(draw: Draw, shape: tuple[int, ...], _facts: Mapping[str, Any]) -> tup
 SCALES = (2.0, 2.0, 3.0, 1.5, 0.75, 0.5, 1.3)
 """Of a Resize."""
 NORMALISATIONS = ("LayerNormalization", "RMSNormalization")
+REDUCTIONS = tuple(f"Reduce{name}" for name in ("Sum", "Mean", "Max", "Min", "Prod", "L2", "SumSquare"))
 
 ATTRIBUTES: Mapping[tuple[str, str], Attribute] = {
     **{(op, "axis"): _axis for op in ("Split", "Softmax", "LogSoftmax", "Gather", *NORMALISATIONS)},
     ("Concat", "axis"): _joint,
-    **{(op, "axes"): _reduced for op in ("ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin")},
-    **{(op, "keepdims"): _one_of(0, 1) for op in ("ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin")},
+    **{(op, "axes"): _reduced for op in REDUCTIONS},
+    **{(op, "keepdims"): _one_of(0, 1) for op in REDUCTIONS},
     **{(op, "group"): _group for op in ("Conv", "ms.FusedConv")},
     **{
         (op, name): value
@@ -140,20 +141,27 @@ ATTRIBUTES: Mapping[tuple[str, str], Attribute] = {
     ("ms.FusedMatMul", "alpha"): _one_of(1.0, 0.5, -2.0),
     ("ms.MultiHeadAttention", "num_heads"): _one_of(1, 2, 3),
     ("ms.MultiHeadAttention", "scale"): _one_of(1.0, 0.5, 0.25),
+    ("ms.QuickGelu", "alpha"): _one_of(1.702, 1.0, -0.5),
     ("AveragePool", "count_include_pad"): _one_of(0, 1),
     ("Clip", "min"): _one_of(-2.0, -1.0, 0.0, 0.5),
     ("Clip", "max"): _one_of(-0.5, 0.0, 1.0, 6.0),
     ("DepthToSpace", "blocksize"): _one_of(2, 2, 3),
     ("DepthToSpace", "mode"): _one_of("DCR", "CRD"),
-    ("Elu", "alpha"): _one_of(1.0, 0.3, 2.0),
+    ("Selu", "alpha"): _one_of(1.67, 1.0, -0.5),
+    ("Selu", "gamma"): _one_of(1.05, 1.0, -0.5),
+    ("Elu", "alpha"): _one_of(1.0, 0.3, 2.0, -0.5),
     ("Expand", "shape"): _expanded,
     ("Flatten", "axis"): lambda draw, shape, _facts: draw.integer(0, len(shape)),
     ("Gelu", "approximate"): _one_of("none", "tanh"),
-    ("LeakyRelu", "alpha"): _one_of(0.01, 0.3, 1.0, 0.0, 2.0),
+    ("HardSigmoid", "alpha"): _one_of(0.2, 1.0, -0.5),
+    ("HardSigmoid", "beta"): _one_of(0.5, 0.0),
+    ("LeakyRelu", "alpha"): _one_of(0.01, 0.3, 1.0, 0.0, 2.0, -0.5),
     ("LRN", "alpha"): _one_of(0.5, 2.0),
     ("LRN", "beta"): _one_of(0.75, 0.5, 1.0),
     ("LRN", "bias"): _one_of(1.0, 2.0),
     ("LRN", "size"): _one_of(1, 2, 3, 4, 5),
+    ("Pad", "mode"): _one_of("constant", "constant", "edge"),
+    ("Pad", "constant_value"): _one_of(0.0, 0.0, -1.0, 2.0),
     ("Pad", "pads"): lambda draw, shape, _facts: tuple(draw.pick((0, 0, 1, 2, -1)) for _ in shape * 2),
     ("Resize", "scales"): _scales,
     ("Resize", "sizes"): _sizes,
@@ -168,7 +176,12 @@ ATTRIBUTES: Mapping[tuple[str, str], Attribute] = {
     ("Transpose", "perm"): _perm,
     ("Unsqueeze", "axes"): _unsqueezed,
 }
-"""(operator, attribute) -> how to draw it; others keep their default. Later ones may read earlier ones in ``facts``."""
+"""(operator, attribute) -> how to draw it. Later ones may read earlier ones in ``facts``."""
+
+MEANINGLESS = frozenset(
+    {("Reshape", "allowzero"), ("LayerNormalization", "stash_type"), ("RMSNormalization", "stash_type")}
+)
+"""Those that change no result over the reals at sizes of at least 1: ``**k`` may stand for them undrawn."""
 
 ORDER: Mapping[str, Sequence[str]] = {
     op: [name for other, name in ATTRIBUTES if other == op] for op in dict.fromkeys(op for op, _ in ATTRIBUTES)

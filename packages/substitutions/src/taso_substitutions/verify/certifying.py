@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Protocol
 
 from taso_gym.atomic import write_text
 from taso_gym.checks import check_path
-from taso_gym.errors import EquivalenceError
+from taso_gym.errors import EquivalenceError, ModelError
 from taso_gym.rules.files import reader_of
 from taso_gym.rules.rule import Rule
 from taso_gym.rules.ruleset import rule_digest
@@ -62,6 +62,8 @@ def show(work: Work) -> Shown:
         found = assess(work.rule, instances=work.instances, draws=work.draws, seed=work.seed)
     except EquivalenceError as error:
         return Shown(None, str(error))
+    except ModelError as error:  # an operator that can't be computed
+        return Shown(None, f"{work.rule.name}: {error}")
     return Shown(None, str(found)) if isinstance(found, Counterexample) else Shown(certificate(found), "")
 
 

@@ -26,11 +26,13 @@ class Draw:
     Args:
         rng: the generator.
         divisors: numbers that sizes are to be multiples of, each at three sizes at least.
+        bounds: numbers that sizes are to lie beyond, too.
     """
 
-    def __init__(self, rng: np.random.Generator, divisors: Iterable[int] = ()) -> None:
+    def __init__(self, rng: np.random.Generator, divisors: Iterable[int] = (), bounds: Iterable[int] = ()) -> None:
         self.rng = rng
-        self.sizes = (*SIZES, *(k * d for d in sorted(divisors) for k in (3, 4)))
+        beyond = sorted({n + k for n in bounds for k in (1, 2, 5)})
+        self.sizes = (*SIZES, *(k * d for d in sorted(divisors) for k in (3, 4)), *beyond)
         self.seen: list[int] = []
         self.shapes: list[tuple[int, ...]] = []
 

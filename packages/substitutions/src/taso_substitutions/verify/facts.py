@@ -16,6 +16,8 @@ SPATIAL = 3
 """Least rank of what a window slides over."""
 SLIDES = frozenset({"Conv", "ms.FusedConv", "AveragePool", "MaxPool"})
 """Operators whose first two operands have spatial axes, as far as they have two."""
+BEYOND = (5, 64)
+"""Least and largest number for which larger sizes than the usual ones are drawn, too."""
 KEEPS_RANK = frozenset({"Concat", "Pad", "Relu", "Sigmoid", "Slice", "Tanh", "Transpose"})
 """Operators whose operands all have the rank of the result."""
 
@@ -35,6 +37,7 @@ class Facts:
         narrower: tensor -> shape that it doesn't widen, as in ``broadcast(shape(a), shape(b)) == shape(b)``.
         least: tensor -> least rank that it has by a condition or by what reads it.
         divisors: numbers that a condition divides a size by, as in ``dim(a, 0) % 2 == 0``.
+        bounds: numbers beyond the usual sizes that positions and sizes are compared with.
     """
 
     conditions: list[tuple[frozenset[str], Expr]] = field(default_factory=list[tuple[frozenset[str], Expr]])
@@ -48,6 +51,7 @@ class Facts:
     narrower: dict[str, Expr] = field(default_factory=dict[str, Expr])
     least: dict[str, int] = field(default_factory=dict[str, int])
     divisors: set[int] = field(default_factory=set[int])
+    bounds: set[int] = field(default_factory=set[int])
 
 
 def facts_of(rule: Rule) -> Facts:
@@ -64,6 +68,8 @@ def facts_of(rule: Rule) -> Facts:
     for call in calls_in(rule.lhs):
         if call.op in SLIDES:
             _read_rank(call.args[:2], SPATIAL, facts)
+    for expr in (*rule.conditions, *_positions(rule)):
+        facts.bounds.update(n for n in _whole_numbers(expr) if BEYOND[0] <= n <= BEYOND[1])
     return facts
 
 
@@ -85,6 +91,18 @@ def calls_in(roots: Iterable[Root]) -> Iterator[Call]:
 def _expressions(rule: Rule) -> Iterator[Expr]:
     for call in calls_in((*rule.lhs, *rule.rhs)):
         yield from (expr for _, expr in call.attrs)
+
+
+def _positions(rule: Rule) -> Iterator[Expr]:
+    for call in calls_in((*rule.lhs, *rule.rhs)):
+        yield from (expr for name, expr in call.attrs if name in ("starts", "ends", "split"))
+
+
+def _whole_numbers(expr: Expr) -> Iterator[int]:
+    if expr.kind == "number" and type(expr.value) is int:
+        yield expr.value
+    for arg in expr.args:
+        yield from _whole_numbers(arg)
 
 
 def _read_condition(condition: Expr, facts: Facts) -> None:

@@ -95,7 +95,9 @@ class _Stream:
         self.tries += 1
         dtype = str(self.rng.choice(self.dtypes))
         try:
-            instance = sample_instance(Bindings(self.rule, self.facts, Draw(self.rng, self.facts.divisors), dtype))
+            instance = sample_instance(
+                Bindings(self.rule, self.facts, Draw(self.rng, self.facts.divisors, self.facts.bounds), dtype)
+            )
         except Unfit:
             return
         if str(instance) not in self.seen:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from taso_gym.errors import EquivalenceError
@@ -11,7 +12,7 @@ from taso_gym.rules.pattern import bound_names
 from taso_gym.rules.rule import Absent, Call, Constant, Expr, Rest, Root, Var
 from taso_gym.signature import Signature, signature
 from taso_gym.tensor import TensorType
-from taso_substitutions.verify.attributes import ATTRIBUTES, ORDER
+from taso_substitutions.verify.attributes import ATTRIBUTES, MEANINGLESS, ORDER
 from taso_substitutions.verify.bindings import Bindings
 from taso_substitutions.verify.draw import Unfit
 from taso_substitutions.verify.instance import operator_of
@@ -53,7 +54,10 @@ class CallSite:
                 self._bind_rest(arg.name, index)
         given = {name: self.attr(name) for name in self._names()}
         operands = self.bindings.side().operands(self.call.args)
-        self._bind_attributes(signature(self.op, given, operands))
+        sig = signature(self.op, given, operands)
+        if self._held() is None:
+            self._expect_drawn(self.open.difference(given).intersection(dict(sig.attrs)))
+        self._bind_attributes(sig)
         self.bindings.check()
 
     def attr(self, name: str) -> Any:
@@ -134,6 +138,12 @@ class CallSite:
         drawn = ATTRIBUTES[self.call.op, name](self.draw, shape, self.facts)
         self.drew = True
         return drawn
+
+    def _expect_drawn(self, names: Iterable[str]) -> None:
+        """Raise EquivalenceError for an attribute that ``**k`` stands for and that would stay at its default."""
+        for name in sorted(names):
+            if (self.call.op, name) not in MEANINGLESS:
+                raise EquivalenceError(f"expected a way to draw the attribute {name} of {self.call.op}, found none")
 
     def _outputs(self) -> int:
         """Draw how many outputs the call has: those that the rule mentions, or more."""

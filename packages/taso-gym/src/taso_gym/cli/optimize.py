@@ -11,6 +11,7 @@ from rich.table import Table
 
 from taso_gym import onnx_io
 from taso_gym.atomic import check_target
+from taso_gym.checks import check_seed
 from taso_gym.cli.choices import CLASSES, COSTS, Cache, RuleSource
 from taso_gym.cli.deliver import Wanted, deliver
 from taso_gym.cli.judges import judge_of, provider_of
@@ -22,6 +23,7 @@ from taso_gym.cost.objective import QUANTITIES, Objective
 from taso_gym.errors import OptionError
 from taso_gym.graph import Graph
 from taso_gym.onnx_io.convert import converted
+from taso_gym.onnx_io.external import data_files
 from taso_gym.ops import MICROSOFT
 from taso_gym.optimizer import Result
 from taso_gym.optimizer import optimize as search_for
@@ -30,6 +32,7 @@ from taso_gym.rules.pattern import operator_named
 from taso_gym.rules.rule import numerics_named
 from taso_gym.rules.ruleset import RuleSet, operators_of
 from taso_gym.search import SEARCHES, Budget, Progress
+from taso_gym.search.run import check_search
 
 SEARCH_HELP = f"{', '.join(name for name in SEARCHES if name != 'policy')}, ranked:latency or policy:CHECKPOINT."
 WIDEST = 100
@@ -91,7 +94,7 @@ def optimize(
         typer.Option(
             help="Search again in a part of the budget, with other costs and fewer rules, and choose among what is "
             "found by timing it; default: where --cost onnxruntime measures, unless --no-measure. Never with --steps, "
-            "--max-memory or another --objective."
+            "--max-memory or another --objective or --cost."
         ),
     ] = None,
     force: Annotated[
@@ -109,10 +112,10 @@ def optimize(
     a network for one.
     """
     loosest = numerics_named(numerics)
-    check_target(output)
+    _check_early(search, seed, [output, checkpoint])
     goal = Objective.parse(objective, None if max_memory is None else parse_bytes(max_memory))
     limit = Budget(steps=steps) if steps else Budget(seconds(budget))
-    graph = _read(model, dimensions(dim or []), opset, strict_dims)
+    graph = _read(model, output, dimensions(dim or []), opset, strict_dims)
     if not force:
         expect_runs(model, graph, opset)
     bar = progress_bar()
@@ -150,9 +153,10 @@ def optimize(
     deliver(model, output, result, wanted, _say_applied)
 
 
-def _read(model: Path, dims: dict[str, int], opset: int | None, strict: bool) -> Graph:
-    """Load a model; say at which sizes its dynamic dimensions are costed."""
+def _read(model: Path, output: Path, dims: dict[str, int], opset: int | None, strict: bool) -> Graph:
+    """Load a model that is to become the output; say at which sizes its dynamic dimensions are costed."""
     graph = onnx_io.load(model, dims=dims) if opset is None else _with_opset(model, dims, opset)
+    _expect_no_weights(model, output)
     bound = bind_dims(graph)
     unbound = [name for name in bound if name not in dims]
     if unbound and strict:
@@ -161,6 +165,21 @@ def _read(model: Path, dims: dict[str, int], opset: int | None, strict: bool) ->
         sizes = ", ".join(f"{name}={bound[name]}" for name in unbound)
         say(f"costed at {sizes}; --dim sets other sizes, and the file stays open to all")
     return graph
+
+
+def _check_early(search: str, seed: int, files: list[Path | None]) -> None:
+    """Check what would be found wrong only after the start is measured."""
+    check_search(search)
+    check_seed(seed)
+    for file in files:
+        if file:
+            check_target(file)
+
+
+def _expect_no_weights(model: Path, output: Path) -> None:
+    """Refuse to write over the model's own weights."""
+    if output.resolve() in {(model.parent / name).resolve() for name in data_files(model)}:
+        raise OptionError(f"expected another file to write than {output}, which holds weights of {model}")
 
 
 def _with_opset(model: Path, dims: dict[str, int], opset: int) -> Graph:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Mapping
-from typing import Any
+from copy import copy
+from typing import Any, Self
 
 from taso_gym.cost.dims import Dims
 from taso_gym.cost.memory import peak_bytes
@@ -55,6 +56,14 @@ class SummedCost(ABC):
     def dims(self) -> dict[str, int]:
         """Values of dimension symbols that were given."""
         return dict(self._dims.given)
+
+    def bound(self, dims: Mapping[str, int]) -> Self:
+        """Return the model with these values of dimension symbols: itself, or a copy."""
+        if dims == self.dims:
+            return self
+        other = copy(self)
+        other._dims, other._nodes = Dims(dims), {}
+        return other
 
     @property
     def unbound(self) -> tuple[str, ...]:

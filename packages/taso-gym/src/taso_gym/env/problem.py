@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from taso_gym import cost as costs
 from taso_gym.cost import CostModel, Dims, bind_dims
+from taso_gym.cost.base import SummedCost
 from taso_gym.env.source import Model, Source, load_model
 from taso_gym.errors import OptionError
 from taso_gym.graph import Graph
@@ -124,13 +125,15 @@ def make_starts(
     layout = sizes.layout(graphs, rules)
     starts: list[Start] = []
     for number, (name, graph) in enumerate(named):
-        model = costs.load(cost, dims=bind_dims(graph, base.dims), start=graph)
+        own = cost.dims if isinstance(cost, SummedCost) else {}
+        dims = bind_dims(graph, {**own, **base.dims})
+        model = costs.load(cost.bound(dims) if isinstance(cost, SummedCost) else cost, dims=dims, start=graph)
         limits = {
             "max_locations": layout.locations,
-            "max_nodes": layout.max_nodes - len(graph.info.inputs),
+            "max_nodes": max(1, layout.max_nodes - len(graph.info.inputs)),
             "max_edges": layout.max_edges,
         }
-        dims = {**graph.info.dims, **base.dims}
+        dims = {**graph.info.dims, **own, **base.dims}
         made = {"cost": model.name, "cost_options": dict(getattr(model, "options", {}))}
         source = replace(base, model=name, dims=dims, limits=limits, **made)
         starts.append(Start(number, names[number], graph, rules, model, layout, source))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -83,14 +84,14 @@ def load_model(model: Model, arguments: Mapping[str, Any]) -> tuple[str, Graph]:
         OptionError: no such network or file, or arguments that it doesn't take.
         ModelError: the file can't be read.
     """
-    if not isinstance(model, Graph) and (model in models.NETWORKS or is_generated(model)):
+    if not isinstance(model, Graph) and (str(model) in models.NETWORKS or is_generated(str(model))):
         return str(model), models.build(str(model), **arguments)
-    if arguments and (isinstance(model, Graph) or Path(model).exists()):
+    if arguments and (isinstance(model, Graph) or os.path.exists(model)):  # noqa: PTH110 - a name may be longer than a path can be
         kind = "a graph" if isinstance(model, Graph) else f"the file {model}"
         raise OptionError(f"expected no model_kwargs for {kind}, found {', '.join(arguments)}")
     if isinstance(model, Graph):
         return "", model
-    if Path(model).suffix == ".onnx" or Path(model).exists():
+    if Path(model).suffix == ".onnx" or os.path.exists(model):  # noqa: PTH110
         return str(model), onnx_io.load(model)
     near = get_close_matches(str(model), models.NETWORKS, 1)
     hint = f" (did you mean {near[0]!r}?)" if near else ""

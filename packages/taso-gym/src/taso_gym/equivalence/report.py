@@ -108,5 +108,7 @@ class Report:
     def __str__(self) -> str:
         """Return the table as text; the last line is the verdict."""
         out = io.StringIO()
-        Console(file=out, width=120, color_system=None, highlight=False, markup=False, soft_wrap=True).print(self)
+        Console(
+            file=out, width=120, color_system=None, highlight=False, markup=False, emoji=False, soft_wrap=True
+        ).print(self)
         return out.getvalue().rstrip()

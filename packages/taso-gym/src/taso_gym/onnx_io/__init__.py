@@ -159,6 +159,8 @@ def copy(source: str | Path, path: str | Path) -> None:
         shutil.copyfile(origin, temporary)
         for name in data_files(origin):
             there = target.parent / name
+            if there.resolve() == target.resolve():
+                raise OptionError(f"expected another name than {target}, which {origin.name} has for its weights")
             if there.exists() and not filecmp.cmp(there, origin.parent / name, shallow=False):
                 raise OptionError(f"expected no other file at {there}, which {origin.name} refers to")
             if not there.exists():

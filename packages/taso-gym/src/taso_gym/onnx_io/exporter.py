@@ -51,8 +51,9 @@ class _Exporter:
         self._graph = graph
         self._folded: dict[int, Weight] = {}
         self._uses_left = {v: len(uses) for v, uses in graph.uses.items()}
-        self._names = Names(graph)
         self._exported = Exported(begin_model(graph))
+        self._pinned = pinned_names(self._exported.model)
+        self._names = Names(graph, self._pinned)
         self._small: dict[str, str] = {}
         self._may_add = self._exported.model.ir_version >= FIRST_IR_WITH_OVERRIDES
         self._declared = {info.name for info in self._exported.model.graph.input}
@@ -61,9 +62,8 @@ class _Exporter:
     def run(self) -> Exported:
         """Write leaves, then nodes, each followed by what its outputs are called besides."""
         graph, order = self._graph, self._fold()
-        pinned = pinned_names(self._exported.model)
         constants = {v: leaf.weight for v, leaf in graph.leaves.items() if leaf.weight}
-        used = {v: w for v, w in constants.items() if self._uses_left.get(v) or graph.leaves[v].name in pinned}
+        used = {v: w for v, w in constants.items() if self._uses_left.get(v) or graph.leaves[v].name in self._pinned}
         used |= {v: w for v, w in self._folded.items() if self._uses_left.get(v)}
         self._names.settle([*graph.info.inputs, *used, *_outputs(graph, order)])
         for value in graph.info.inputs:

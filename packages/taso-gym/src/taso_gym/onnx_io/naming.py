@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from taso_gym.errors import ModelError
 from taso_gym.graph import Graph, output_index, producer_of
@@ -14,11 +14,12 @@ from taso_gym.signature import OpaqueOperator
 class Names:
     """Gives every value one name, and says which further names a value must be known by.
 
-    A graph output must have its name, and so must a value that a subgraph reads. All other names may change.
+    A graph output must have its name, and so must a value that a subgraph reads, and a weight of which annotations of
+    the file speak. All other names may change.
     """
 
-    def __init__(self, graph: Graph) -> None:
-        """Collect the names that are settled.
+    def __init__(self, graph: Graph, pinned: Collection[str] = ()) -> None:
+        """Collect the names that are settled; ``pinned`` are those in annotations.
 
         Raises:
             ModelError: two values must have the same name.
@@ -40,6 +41,9 @@ class Names:
                     self._require(name, value)
             if isinstance(op, OpaqueOperator):
                 self._inner |= inner_names(blank_node(op))
+        for value, leaf in graph.leaves.items():
+            if leaf.weight and leaf.name in pinned:
+                self._require(leaf.name, value)
         self._taken = set(self._required) | self._inner
 
     def _require(self, name: str, value: int) -> None:

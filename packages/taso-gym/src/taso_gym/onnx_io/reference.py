@@ -15,7 +15,7 @@ from taso_gym.ops.evaluate import evaluate
 from taso_gym.ops.floating import NUMPY
 from taso_gym.ops.modules import ArrayModule
 from taso_gym.signature import OpaqueOperator
-from taso_gym.tensor import Poly, TensorType, symbol
+from taso_gym.tensor import Poly, TensorType, ValueType, symbol
 
 Value = Any
 """An array, or what ``onnx.reference`` uses for other types: a list for a sequence, None for an empty optional."""
@@ -44,6 +44,7 @@ def run_graph(
     uses_left = _count_uses(graph, order, wanted)
     known: dict[int, Value] = dict(feeds)
     sizes = dict(dims or {})
+    _note_sizes([graph.type_of(v) for v in feeds], [*feeds.values()], sizes)
     for node_id in order:
         node = graph.nodes[node_id]
         operands = [None if v is None else _operand(graph, known, v) for v in node.inputs]
@@ -52,7 +53,7 @@ def run_graph(
             results = run_opaque(node.sig.op, arrays, graph.info.opsets, functions_of(graph.info.template))
         else:
             results = _run_body(node, operands, xp, sizes)
-        _note_sizes(node, results, sizes)
+        _note_sizes(node.sig.outputs, results, sizes)
         known.update({value_of(node_id, i): r for i, r in enumerate(results)})
         for value in node.inputs:
             if value is not None and value not in feeds:
@@ -70,11 +71,11 @@ def _run_body(node: Node, operands: Sequence[Value], xp: ArrayModule, dims: Mapp
         raise ModelError(f"expected operands that {node.sig} can be computed on, found others: {error}") from error
 
 
-def _note_sizes(node: Node, results: Sequence[Value], sizes: dict[str, int]) -> None:
-    """Add what the symbols of a node's output types stand for that are sizes by themselves."""
-    for type_, result in zip(node.sig.outputs, results, strict=False):
-        if isinstance(type_, TensorType) and type_.shape and not type_.is_static and hasattr(result, "shape"):
-            for dim, size in zip(type_.shape, result.shape, strict=False):
+def _note_sizes(types: Sequence[ValueType | None], values: Sequence[Value], sizes: dict[str, int]) -> None:
+    """Add what the symbols of types stand for that are sizes by themselves."""
+    for type_, value in zip(types, values, strict=False):
+        if isinstance(type_, TensorType) and type_.shape and not type_.is_static and hasattr(value, "shape"):
+            for dim, size in zip(type_.shape, value.shape, strict=False):
                 if isinstance(dim, Poly) and dim == symbol(name := min(dim.symbols)):
                     sizes.setdefault(name, size)
 

@@ -69,6 +69,8 @@ def stated_sizes(
     stated = operands[STATED[name]] if len(operands) > STATED[name] else None
     if name == "Range":
         return _steps(*operands)
+    if stated is not None and stated.ndim != 1:
+        return None
     if name == "Reshape" and stated is not None and isinstance(type_, TensorType) and type_.shape is not None:
         return _without_gaps(stated, attrs.get("allowzero", 0), type_)
     stretches = "axes" not in attrs and attrs.get("keep_aspect_ratio_policy", b"stretch") == b"stretch"
@@ -91,13 +93,13 @@ def _steps(start: ShapeValue | None, limit: ShapeValue | None, delta: ShapeValue
     if start is None or limit is None or delta is None or any(v.size != 1 for v in (start, limit, delta)):
         return None
     count = limit.item() - start.item()
-    return _settled(np.array([count], object)) if delta.item() == 1 and _sign(count) == 1 else None
+    return _settled(np.array([count], object)) if delta.item() == 1 and bounds(count, 0)[0] >= 0 else None
 
 
 def _chosen(name: str, type_: ValueType | None, known: Sequence[ShapeValue]) -> ShapeValue | None:
     """Return what one of `CHOICES` yields, or None where it depends on the sizes that symbols stand for."""
     if name == "Equal":
-        different = _truth(np.subtract(*known))
+        different = _truth(np.asarray(np.subtract(*known)))  # of two scalars numpy gives no array
         return None if different is None else 1 - different
     if name == "Where":
         return _settled(np.where(known[0] != 0, known[1], known[2]))
@@ -111,8 +113,8 @@ def _truth(values: ShapeValue) -> ShapeValue | None:
 
 
 def _sign(value: Any) -> int | None:
-    """Return the sign of a dimension, or None where it depends on its symbols, which stand for 1 at least."""
-    low, high = bounds(value, 1)
+    """Return the sign of a dimension, or None where it depends on its symbols: of what is counted there may be none."""
+    low, high = bounds(value, 0)
     return 1 if low > 0 else -1 if high < 0 else 0 if low == high == 0 else None
 
 

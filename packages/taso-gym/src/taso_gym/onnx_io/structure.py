@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from onnx import IR_VERSION, ModelProto, NodeProto, defs
+from onnx import IR_VERSION, ModelProto, NodeProto, TensorProto, defs
 
 from taso_gym.errors import ModelError
 from taso_gym.graph import OUTPUT_BITS
-from taso_gym.onnx_io.scope import captures, describe, domain_of, inner_nodes
+from taso_gym.onnx_io.scope import captures, describe, domain_of, inner_nodes, inner_tensors
 
 FIRST_IR_WITH_OPSETS = 3
 FIRST_IR_WITH_OVERRIDES = 4
@@ -55,6 +55,7 @@ def read_opsets(model: ModelProto) -> dict[str, int]:
         if domain_of(node.domain) not in opsets:
             raise ModelError(f"expected an opset import for the domain of {describe(node)}, found {sorted(opsets)}")
     _expect_parts(model)
+    _expect_data(model)
     return opsets
 
 
@@ -62,11 +63,20 @@ def _expect_parts(model: ModelProto) -> None:
     """Refuse a Split into ever so many parts, or fewer than outputs, of which shape inference first makes a list."""
     for holder in (*model.graph.node, *(n for f in model.functions for n in f.node)):
         for node in (holder, *inner_nodes(holder)):
-            least, found = len(node.output), [a.i for a in node.attribute if a.name == "num_outputs"]
+            least = len(node.output)
+            found = [a.i for a in node.attribute if a.name == "num_outputs" and not a.ref_attr_name]
             if node.op_type == "Split" and found and not least <= found[0] <= MOST_OPERANDS:
                 raise ModelError(
                     f"expected num_outputs from {least} to {MOST_OPERANDS}, found {found[0]} in {describe(node)}"
                 )
+
+
+def _expect_data(model: ModelProto) -> None:
+    """Refuse a function that has data in another file: functions are kept as they are, and files are written anew."""
+    for function in model.functions:
+        for node in function.node:
+            if any(t.data_location == TensorProto.EXTERNAL for t in inner_tensors(node)):
+                raise ModelError(f"expected all data of function {function.name!r} in it, found them in another file")
 
 
 def in_order(nodes: Iterable[NodeProto], given: Iterable[str]) -> list[Step]:

@@ -221,6 +221,11 @@ def pad_type(types: Types, attrs: Attrs) -> tuple[TensorType, ...]:
     pads: tuple[int, ...] = attrs["pads"]
     result: Shape = tuple(d + (pads[i] + pads[len(dims) + i]) for i, d in enumerate(dims))
     expect(all(not isinstance(d, int) or d >= 0 for d in result), "sizes of 0 or more", result)
+    if attrs["mode"] != "constant":
+        grown = [
+            d + min(p, 0) + min(q, 0) for d, p, q in zip(dims, pads, pads[len(dims) :], strict=False) if max(p, q) > 0
+        ]
+        expect(0 not in grown, "elements to repeat along each axis that grows", dims)
     cut: Shape = tuple(d for i, d in enumerate(dims) if min(pads[i], pads[len(dims) + i]) < 0)
     expect(all(isinstance(d, int) for d in cut), "a static size where pads are negative", dims)
     return (TensorType(tensor(types, 0).dtype, result),)

@@ -196,10 +196,15 @@ def _interruptible() -> Generator[Callable[[], bool]]:
         signal.signal(signal.SIGINT, previous)
 
 
-def _make(start: RewriteState, search: str, seed: int, options: dict[str, Any]) -> Searcher:
-    name, _, argument = search.partition(":")
-    if name not in SEARCHES:
+def check_search(search: str) -> None:
+    """Raise OptionError for what isn't a row of `SEARCHES`, with or without a path."""
+    if search.partition(":")[0] not in SEARCHES:
         raise OptionError(f"expected a search of {', '.join(SEARCHES)}, found {search!r}")
+
+
+def _make(start: RewriteState, search: str, seed: int, options: dict[str, Any]) -> Searcher:
+    check_search(search)
+    name, _, argument = search.partition(":")
     module, _, cls = SEARCHES[name].partition(":")
     try:
         kind = getattr(import_module(module), cls)

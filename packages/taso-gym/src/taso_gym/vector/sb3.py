@@ -53,9 +53,8 @@ class SB3VecEnv(VecEnv):
         observation, rewards, terminated, truncated, infos = self.env.step(self._actions)
         done = terminated | truncated
         split = self._split(infos)
-        for i in np.flatnonzero(done):
-            final = infos["final_info"]
-            split[i] = {key: final[key][i] for key in final if not key.startswith("_")}
+        for i in map(int, np.flatnonzero(done)):
+            split[i] = {**_own(infos["final_info"], i), **_own(_of_vector(infos), i)}
             split[i]["terminal_observation"] = infos["final_obs"][i]
             split[i]["TimeLimit.truncated"] = bool(truncated[i] and not terminated[i])
         return observation, rewards.astype(np.float32), done, split
@@ -66,22 +65,23 @@ class SB3VecEnv(VecEnv):
 
     def get_attr(self, attr_name: str, indices: VecEnvIndices = None) -> list[Any]:
         """Read an attribute of each."""
-        return self._pick(self.env.get_attr(attr_name), indices)
+        return self._pick(self.env.unwrapped.get_attr(attr_name), indices)
 
     def set_attr(self, attr_name: str, value: Any, indices: VecEnvIndices = None) -> None:
         """Set an attribute of each."""
-        values = list(self.env.get_attr(attr_name))
+        values = list(self.env.unwrapped.get_attr(attr_name))
         for i in self._get_indices(indices):
             values[i] = value
-        self.env.set_attr(attr_name, values)
+        self.env.unwrapped.set_attr(attr_name, values)
 
     def env_method(
         self, method_name: str, *method_args: Any, indices: VecEnvIndices = None, **method_kwargs: Any
     ) -> list[Any]:
         """Call a method of each."""
-        if indices is None:
-            return list(self.env.call(method_name, *method_args, **method_kwargs))
-        chosen = [self.env.envs[i] for i in self._get_indices(indices)]
+        inner: Any = self.env.unwrapped
+        if indices is None or not hasattr(inner, "envs"):  # those of other processes are called together
+            return self._pick(inner.call(method_name, *method_args, **method_kwargs), indices)
+        chosen = [inner.envs[i] for i in self._get_indices(indices)]
         return [env.get_wrapper_attr(method_name)(*method_args, **method_kwargs) for env in chosen]
 
     def env_is_wrapped(self, wrapper_class: Any, indices: VecEnvIndices = None) -> list[bool]:  # noqa: ARG002
@@ -98,5 +98,16 @@ class SB3VecEnv(VecEnv):
 
     def _split(self, infos: dict[str, Any]) -> list[dict[str, Any]]:
         """Return the infos of each; what is about the end of an episode is left out."""
-        own = {k: v for k, v in infos.items() if not k.startswith(("_", "final_"))}
-        return [{key: values[i] for key, values in own.items()} for i in range(self.num_envs)]
+        own = {k: v for k, v in infos.items() if not k.startswith(("final_", "_final_"))}
+        return [_own(own, i) for i in range(self.num_envs)]
+
+
+def _of_vector(infos: dict[str, Any]) -> dict[str, Any]:
+    """Return what a wrapper of the vector says of an episode that ended: `RecordEpisodeStatistics`."""
+    return {key: infos[key] for key in ("episode", "_episode") if key in infos}
+
+
+def _own(infos: dict[str, Any], i: int) -> dict[str, Any]:
+    """Return what one environment said: what its mask (``_key``) leaves out, it didn't say."""
+    said = [k for k in infos if not k.startswith("_") and (f"_{k}" not in infos or infos[f"_{k}"][i])]
+    return {k: _own(infos[k], i) if isinstance(infos[k], dict) else infos[k][i] for k in said}

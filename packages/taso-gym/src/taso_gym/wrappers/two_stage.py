@@ -13,6 +13,9 @@ from numpy.typing import NDArray
 from taso_gym.env.actions import ILLEGAL, read_index
 from taso_gym.wrappers.base import MaskedWrapper, Step, dict_space, pair_space
 
+NOTHING_DONE = {"xfer": np.int64(-1), "location": np.int64(-1), "invalid_action": np.bool_(False)}
+"""What an environment says of a move that is none: a choice of a rule is half of one."""
+
 
 class TwoStage(MaskedWrapper):
     """`Discrete(max(N + 1, L))`: a rule, then one of its locations; exact masks and small heads for any library.
@@ -44,6 +47,7 @@ class TwoStage(MaskedWrapper):
         if self._pending is None and 0 <= number < self._xfers and self._counts()[number]:
             self._pending = number
             observation, info = self._last
+            info = {key: NOTHING_DONE.get(key, value) for key, value in info.items()}
             return self.observation(observation), 0.0, False, False, self.masked(info)
         pair = (number, 0) if self._pending is None else (self._pending, number)
         if number < 0:

@@ -116,6 +116,7 @@ def _slice_attributes(x: IndexTensor, attrs: Mapping[str, Any]) -> dict[str, Any
         inside = all(isinstance(p, Poly) or 0 <= p <= size for p in (start, end)) and step > 0
         if not inside or sizes.value(start) > sizes.value(end):
             for atom in atoms_of([own]):
+                sizes.numbers.append(atom)  # where it is cut off elsewhere, at other sizes it isn't
                 sizes.fix(atom)
             return None
     return {"starts": attrs["starts"], "ends": attrs["ends"], "axes": axes, "steps": steps}
