@@ -1,6 +1,5 @@
 """What becomes of the sizes in a file, known, symbolic and open."""
 
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +8,7 @@ import onnx
 import pytest
 from model_texts import graph_of, op_names, parsed, run, weight_values
 
-from taso_gym.errors import ModelError, OptionError
+from taso_gym.errors import OptionError
 from taso_gym.graph import Graph
 from taso_gym.onnx_io import from_model, load, to_model
 from taso_gym.onnx_io.convert import converted
@@ -269,12 +268,6 @@ def test_sizes_without_an_axis_are_compared() -> None:
     }"""
     graph = graph_of(text, zero=np.array(0), one=np.array(1))
     assert op_names(graph).count("Equal") == 2
-
-
-def test_a_shape_without_an_axis_is_no_traceback() -> None:
-    text = "g (float[N, 4] x) => (y) { s = Shape(x)  n = Gather(s, zero)  y = Reshape(x, n) }"
-    with suppress(ModelError):
-        from_model(parsed(text, zero=np.array(0)))
 
 
 def test_of_what_is_counted_there_may_be_none() -> None:

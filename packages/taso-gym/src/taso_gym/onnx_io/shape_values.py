@@ -69,8 +69,6 @@ def stated_sizes(
     stated = operands[STATED[name]] if len(operands) > STATED[name] else None
     if name == "Range":
         return _steps(*operands)
-    if stated is not None and stated.ndim != 1:
-        return None
     if name == "Reshape" and stated is not None and isinstance(type_, TensorType) and type_.shape is not None:
         return _without_gaps(stated, attrs.get("allowzero", 0), type_)
     stretches = "axes" not in attrs and attrs.get("keep_aspect_ratio_policy", b"stretch") == b"stretch"
