@@ -86,8 +86,8 @@ def test_equality_at_one_size_says_little_of_functions() -> None:
     "text",
     [
         (
-            ": Relu(x) => Concat(Relu(Slice(x, starts=[0], ends=[8], axes=[0])), Slice(x, starts=[8], ends=[99], axes=[0]),"
-            " axis=0) if rank(x) >= 1"
+            ": Relu(x) => Concat(Relu(Slice(x, starts=[0], ends=[8], axes=[0])), Slice(x, starts=[8], ends=[99], "
+            "axes=[0]), axis=0) if rank(x) >= 1"
         ),
         ": Slice(x, starts=[0], ends=[6]) => Slice(x, starts=[dim(x, 0) - 7], ends=[dim(x, 0) - 1])",
         ": Pad(Relu(x), **k) => Relu(Pad(x, **k))",
