@@ -178,7 +178,7 @@ def _check_early(search: str, seed: int, files: list[Path | None]) -> None:
 
 def _expect_no_weights(model: Path, output: Path) -> None:
     """Refuse to write over the model's own weights."""
-    if output.resolve() in {(model.parent / name).resolve() for name in data_files(model)}:
+    if output.is_file() and output.resolve() in {(model.parent / name).resolve() for name in data_files(model)}:
         raise OptionError(f"expected another file to write than {output}, which holds weights of {model}")
 
 
