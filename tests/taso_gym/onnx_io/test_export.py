@@ -14,6 +14,7 @@ from taso_gym.builder import GraphBuilder
 from taso_gym.errors import ModelError, OptionError
 from taso_gym.graph import Graph
 from taso_gym.onnx_io import from_model, load, save, to_model
+from taso_gym.signature import OpaqueOperator
 from taso_gym.tensor import TensorType, symbol
 from taso_gym.weights import GeneratedWeight, array_weight, literal
 
@@ -268,3 +269,29 @@ def test_a_weight_that_is_spoken_of_keeps_its_name_as_an_output_too() -> None:
     model.graph.quantization_annotation.add(tensor_name="w")
     saved = to_model(from_model(model)).graph
     assert {"w"} <= {i.name for i in saved.initializer} and [o.name for o in saved.output] == ["y", "z"]
+
+
+@pytest.mark.parametrize(("dims", "said"), [([0, 3], [0, 3]), ([2, 0], [-1]), ([2, 0], [2, 0]), ([0, 6], [0, 2, 3])])
+def test_a_size_of_zero_is_written_before_there_was_an_attribute_for_it(dims: list[int], said: list[int]) -> None:
+    """Reshape has ``allowzero`` since opset 14."""
+    text = f"g (float{dims} x) => (y) {{ y = Reshape(x, s) }}"
+    model = parsed(text, opset=13, s=np.array(said))
+    saved = to_model(from_model(model))
+    assert [numpy_helper.to_array(w).tolist() for w in saved.graph.initializer] == [said]
+    (found,) = run(saved, x=np.zeros(dims, np.float32))
+    assert found.shape == run(model, x=np.zeros(dims, np.float32))[0].shape
+
+
+def test_a_size_of_zero_that_no_opset_below_14_can_say_is_refused() -> None:
+    b = GraphBuilder({"": 13})
+    b.output("y", b.add("Reshape", b.input("x", TensorType("float", (0, 3))), shape=(0, 0), allowzero=1))
+    with pytest.raises(ModelError, match="expected an opset in which Reshape has the attribute 'allowzero', found 13"):
+        to_model(b.build())
+
+
+@pytest.mark.parametrize("kind", ["string", "complex64"])
+def test_a_pad_of_no_numbers_is_kept(kind: str) -> None:
+    graph = from_model(parsed(f"g ({kind}[1] x) => ({kind}[3] y) {{ y = Pad(x, p) }}", opset=13, p=np.array([1, 1])))
+    ((_, pad),) = graph.operators()
+    assert isinstance(pad.sig.op, OpaqueOperator)
+    assert [node.op_type for node in to_model(graph).graph.node] == ["Pad"]

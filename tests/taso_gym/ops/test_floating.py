@@ -98,3 +98,18 @@ def test_types_of_two_bytes_are_summed_in_four(dtype: type, name: str, values: n
 def test_a_power_has_the_type_of_its_base() -> None:
     (found,) = evaluate(OPERATORS["", "Pow"], {}, [np.float32([2, 3]), np.array([2], ml_dtypes.bfloat16)])
     assert found.dtype == np.float32 and found.tolist() == [4, 9]
+
+
+def test_of_no_numbers_the_largest_is_the_least_there_is() -> None:
+    """As ONNX says of ReduceMax and ReduceMin since opset 20; a Softmax of none is none."""
+    for name, dtype, wanted in [
+        ("ReduceMax", np.float32, -np.inf),
+        ("ReduceMin", np.float32, np.inf),
+        ("ReduceMax", np.int8, -128),
+        ("ReduceMin", np.bool_, True),
+    ]:
+        op = OPERATORS["", name]
+        (found,) = evaluate(op, dict(op.defaults) | {"axes": (1,), "keepdims": 0}, [np.zeros((2, 0), dtype)])
+        assert found.dtype == dtype and found.tolist() == [wanted] * 2
+    softmax = OPERATORS["", "Softmax"]
+    assert evaluate(softmax, {"axis": 1}, [np.zeros((2, 0), np.float32)])[0].shape == (2, 0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -13,7 +14,7 @@ from operator_models import LATEST, exported_model, feeds, run_onnxruntime, stat
 from operator_samples import SAMPLES, Sample
 
 from taso_gym.errors import ModelError, TypeInferenceError
-from taso_gym.ops import evaluate
+from taso_gym.ops import OPERATORS, evaluate
 from taso_gym.ops.evaluate import bind_attr
 from taso_gym.ops.onnx_form import conforms, from_onnx, to_onnx
 from taso_gym.signature import Signature, signature
@@ -54,7 +55,7 @@ def test_normal_form_stays_as_it_is(sample: Sample) -> None:
     assert signature(sample.op, dict(sig.attrs), sig.inputs) is sig
 
 
-NEWER_ATTRIBUTES = {"AveragePool": ("dilations", 19), "Reshape": ("allowzero", 14)}
+NEWER_ATTRIBUTES = {"AveragePool": ("dilations", 19)}
 """Attributes that came after the operator; there the body's meaning with their defaults is older."""
 
 
@@ -178,3 +179,59 @@ def test_a_symbolic_batch_is_taken(sample: Sample) -> None:
 def test_work_counts_a_multiply_add_as_two(sample: Sample, flops: int) -> None:
     sig = sample.signature
     assert sample.op.flops(sig.inputs, sig.outputs, dict(sig.attrs)) == flops  # type: ignore[arg-type]
+
+
+def test_an_infinity_bounds_whole_numbers_as_none_does() -> None:
+    """A rule may say 1e999 of an integer's bound."""
+    int8 = TensorType("int8", (2,))
+    clip = signature(OPERATORS["", "Clip"], {"min": -math.inf, "max": math.inf}, [int8])
+    assert (clip.attr("min"), clip.attr("max")) == (-128, 127)
+    padded = signature(OPERATORS["", "Pad"], {"pads": (1, 0), "constant_value": math.inf}, [int8])
+    assert padded.attr("constant_value") == 127
+    truth = signature(OPERATORS["", "Pad"], {"pads": (1, 0), "constant_value": math.inf}, [TensorType("bool", (2,))])
+    assert truth.attr("constant_value") == 1
+    with pytest.raises(TypeInferenceError, match="expected a number of type int8, found nan"):
+        signature(OPERATORS["", "Clip"], {"min": math.nan}, [int8])
+
+
+@pytest.mark.parametrize(
+    ("name", "attrs", "types", "message"),
+    [
+        ("Pad", {"pads": (1, 1)}, [TensorType("string", (1,))], "numbers or truth values to pad, found string"),
+        ("Pad", {"pads": (1, 1)}, [TensorType("complex64", (1,))], "numbers or truth values to pad, found complex64"),
+        ("Pad", {"pads": (-5, 4)}, [TensorType("float", (3,))], "negative pads that cut no more than there is"),
+        ("Squeeze", {"axes": ()}, [TensorType("float", (1, 3))], "axes, which onnxruntime takes an empty list of"),
+        ("Gemm", {"alpha": 0.5}, [TensorType("int32", (1, 1))] * 2, "whole factors of whole numbers"),
+    ],
+)
+def test_what_is_computed_otherwise_elsewhere_is_refused(
+    name: str, attrs: dict[str, Any], types: list[TensorType | None], message: str
+) -> None:
+    with pytest.raises(TypeInferenceError, match=message):
+        signature(OPERATORS["", name], attrs, types)
+
+
+def test_a_scale_of_zero_is_one() -> None:
+    """Of ONNX's Attention; com.microsoft's takes 0 for none."""
+    image = TensorType("float", (1, 1, 2, 4))
+    assert signature(OPERATORS["", "Attention"], {"scale": 0.0}, [image] * 3).attr("scale") == 0
+    assert signature(OPERATORS["", "Attention"], {}, [image] * 3).attr("scale") == 0.5
+
+
+def test_equal_arithmetic_is_equal_work() -> None:
+    """Else `--objective flops` would be lowered by another name."""
+    x = Sample("Relu", ((2, 5),)).signature.inputs
+
+    def flops(op: Any, attrs: dict[str, Any], types: Any = x) -> int:
+        sig = signature(op, attrs, types)
+        return op.flops(sig.inputs, sig.outputs, dict(sig.attrs))
+
+    tanh = flops(OPERATORS["", "Gelu"], {"approximate": "tanh"})
+    assert tanh == flops(OPERATORS["com.microsoft", "FastGelu"], {}) == 90
+    product = [TensorType("float", (2, 3)), TensorType("float", (3, 5))]
+    for name in ("Relu", "Tanh", "Sigmoid", "LeakyRelu", "HardSigmoid"):
+        alone = flops(OPERATORS["", "Gemm"], {}, product) + flops(OPERATORS["", name], {})
+        assert flops(OPERATORS["com.microsoft", "FusedGemm"], {"activation": name}, product) == alone
+    for mode, work in (("nearest", 0), ("linear", 8 * 40)):
+        image = [TensorType("float", (1, 1, 2, 5))]
+        assert flops(OPERATORS["", "Resize"], {"mode": mode, "scales": (1.0, 1.0, 2.0, 2.0)}, image) == work

@@ -18,7 +18,7 @@ from taso_gym.ops.shapes import (
     tensor,
     with_axis,
 )
-from taso_gym.tensor import TensorType
+from taso_gym.tensor import Dim, TensorType, product
 
 
 @operator("Relu", since=6, infer=same_as_first)
@@ -102,7 +102,12 @@ def gelu_attrs(attrs: dict[str, Any], _types: Types) -> dict[str, Any]:
     return attrs
 
 
-@operator("Gelu", since=20, infer=float_as_first, normalize=gelu_attrs, flops=per_element(5))
+def gelu_flops(_types: Types, outputs: tuple[TensorType, ...], attrs: Attrs) -> Dim:
+    """Five operations per element, nine by tanh."""
+    return product(outputs[0].shape or ()) * (5 if attrs["approximate"] == "none" else 9)
+
+
+@operator("Gelu", since=20, infer=float_as_first, normalize=gelu_attrs, flops=gelu_flops)
 def gelu(xp: ArrayModule, x: Array, *, approximate: str = "none") -> Array:
     """x Φ(x), exactly or by tanh (Hendrycks and Gimpel, arXiv 1606.08415)."""
     if approximate == "none":

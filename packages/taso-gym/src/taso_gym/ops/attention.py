@@ -91,7 +91,8 @@ def attention_attrs(attrs: dict[str, Any], types: Types) -> dict[str, Any]:
     heads = {"q_num_heads": None, "kv_num_heads": None} if len(shape(types, 0)) == 4 else {}
     kept = {k: v for k, v in attrs.items() if k != "qk_matmul_output_mode"}
     is_bool = int(mask is not None and mask.dtype == "bool")
-    return kept | {"scale": default_scale(attrs["scale"], size), "mask_is_bool": is_bool} | heads
+    scale = default_scale(None, size) if attrs["scale"] is None else attrs["scale"]  # 0 is one
+    return kept | {"scale": scale, "mask_is_bool": is_bool} | heads
 
 
 def export_attention(attrs: dict[str, Any], _in: Types, _out: tuple[TensorType, ...], _opset: int) -> dict[str, Any]:

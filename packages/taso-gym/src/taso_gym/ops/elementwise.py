@@ -8,7 +8,7 @@ from onnx import TensorProto
 
 from taso_gym.errors import TypeInferenceError
 from taso_gym.ops.modules import Array, ArrayModule
-from taso_gym.ops.operator import Attrs, Types, no_work, operator, shortest
+from taso_gym.ops.operator import Attrs, Types, no_work, operator, shortest, whole
 from taso_gym.ops.shapes import (
     broadcast,
     elementwise,
@@ -165,10 +165,10 @@ def min_(xp: ArrayModule, a: Array, *others: Array) -> Array:
 def clip_attrs(attrs: dict[str, Any], types: Types) -> dict[str, Any]:
     """Write bounds as numbers of the operand's element type, shortest form."""
     dtype = numpy_dtype(tensor(types, 0).dtype)
-    one = float if dtype.kind in "fV" or dtype.name == "bfloat16" else int
-    bounds = {k: None if v is None else one(v) for k, v in attrs.items()}
+    if dtype.kind in "iub":
+        return {k: None if v is None else whole(v, dtype) for k, v in attrs.items()}
     precise = dtype.type if dtype.kind == "f" else float
-    return {k: shortest(v, precise) if isinstance(v, float) else v for k, v in bounds.items()}
+    return {k: None if v is None else shortest(float(v), precise) for k, v in attrs.items()}
 
 
 @operator(

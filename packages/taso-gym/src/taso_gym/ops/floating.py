@@ -23,7 +23,7 @@ class NumpyModule(ArrayModule):
     Args:
         namespace: ``numpy`` or ``cupy``.
         erf: the error function on its arrays; its result is converted to the type of the argument.
-        float64: convert floating-point values to float64 on entry and in casts.
+        float64: convert floating-point values, and numbers of fewer than 8 bits, to float64 on entry and in casts.
     """
 
     def __init__(self, namespace: Any = np, erf: Any = _vectorized_erf, *, float64: bool = False) -> None:
@@ -57,6 +57,8 @@ class NumpyModule(ArrayModule):
 
     def shift_max(self, x: Array, axis: int, /) -> Array:
         """Return ``x`` minus its maximum along ``axis``; -inf stays where all are."""
+        if 0 in x.shape:
+            return x
         largest = self.np.max(x, axis=axis, keepdims=True)
         return x - self.np.where(largest == -math.inf, self.constant(0, x), largest)
 
@@ -123,9 +125,15 @@ class NumpyModule(ArrayModule):
         """Reduce by "sum", "prod", "max" or "min"."""
         if not axes:
             return x
-        same_type = {"dtype": x.dtype} if name in ("sum", "prod") else {}
-        result = getattr(self.np, name)(x, axis=tuple(axes), keepdims=keepdims, **same_type)
+        more = {"dtype": x.dtype} if name in ("sum", "prod") else {}
+        if name in ("max", "min") and 0 in x.shape:
+            more = {"initial": name == "min" if x.dtype.kind == "b" else self._of_none(name, x)}
+        result = getattr(self.np, name)(x, axis=tuple(axes), keepdims=keepdims, **more)
         return self.np.asarray(result, dtype=x.dtype)
+
+    def _of_none(self, name: str, like: Array) -> Any:
+        """Return the "max" or "min" of no numbers."""
+        return self.constant(math.inf if name == "min" else -math.inf, like).item()
 
     def concatenate(self, xs: Sequence[Array], axis: int) -> Array:
         """Join along an axis."""

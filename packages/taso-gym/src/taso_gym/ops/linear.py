@@ -8,7 +8,7 @@ from taso_gym.errors import TypeInferenceError
 from taso_gym.ops.modules import Array, ArrayModule
 from taso_gym.ops.operator import Attrs, Types, operator
 from taso_gym.ops.shapes import broadcast, broadcasts_to, expect, one_dtype, optional, shape
-from taso_gym.tensor import Dim, Shape, TensorType, product
+from taso_gym.tensor import FLOATS, Dim, Shape, TensorType, product
 
 
 def matmul_shape(a: Shape, b: Shape) -> Shape:
@@ -39,6 +39,8 @@ def matmul(xp: ArrayModule, a: Array, b: Array) -> Array:
 def gemm_attrs(attrs: dict[str, Any], types: Types) -> dict[str, Any]:
     """Without ``C`` its factor means nothing."""
     flags = {k: int(bool(attrs[k])) for k in ("transA", "transB")}
+    if one_dtype(types) not in FLOATS:
+        expect(all(attrs[k] == int(attrs[k]) for k in ("alpha", "beta")), "whole factors of whole numbers", attrs)
     return attrs | flags | ({} if optional(types, 2) else {"beta": 1.0})
 
 

@@ -25,6 +25,8 @@ ACTIVATIONS: dict[str, tuple[float, ...]] = {
     "HardSigmoid": (0.2, 0.5),
 }
 """Fused activations and the defaults of their parameters: those of the operators of these names."""
+ACTIVATION_FLOPS = {"Relu": 1, "Tanh": 1, "Sigmoid": 3, "LeakyRelu": 2, "HardSigmoid": 4, "Clip": 2}
+"""Operations per element, as of these operators."""
 
 
 def activated(xp: ArrayModule, x: Array, name: str, params: tuple[float, ...]) -> Array:
@@ -57,8 +59,8 @@ def fused_conv_type(types: Types, attrs: Attrs) -> tuple[TensorType, ...]:
 
 
 def fused_conv_flops(types: Types, outputs: tuple[TensorType, ...], attrs: Attrs) -> Dim:
-    """As Conv, and one per element for the activation and for the sum."""
-    extra = 1 + (optional(types, 3) is not None)
+    """As Conv, per element those of the activation, and one for the sum."""
+    extra = ACTIVATION_FLOPS[attrs["activation"]] + (optional(types, 3) is not None)
     return conv_flops(types, outputs, attrs) + product(outputs[0].shape or ()) * extra
 
 
@@ -107,8 +109,8 @@ def fused_gemm_attrs(attrs: dict[str, Any], types: Types) -> dict[str, Any]:
 
 
 def fused_gemm_flops(types: Types, outputs: tuple[TensorType, ...], attrs: Attrs) -> Dim:
-    """As Gemm, and one per element for the activation."""
-    return gemm_flops(types, outputs, attrs) + product(outputs[0].shape or ())
+    """As Gemm, and per element those of the activation."""
+    return gemm_flops(types, outputs, attrs) + product(outputs[0].shape or ()) * ACTIVATION_FLOPS[attrs["activation"]]
 
 
 @operator("FusedGemm", domain=MICROSOFT, infer=gemm_type, normalize=fused_gemm_attrs, flops=fused_gemm_flops)
@@ -199,7 +201,12 @@ def bias_gelu(xp: ArrayModule, a: Array, b: Array) -> Array:
     return gelu(xp, a + b)
 
 
-@operator("FastGelu", domain=MICROSOFT, infer=bias_type, flops=per_element(8))
+def fast_gelu_flops(types: Types, outputs: tuple[TensorType, ...], _attrs: Attrs) -> Dim:
+    """As Gelu by tanh, and one per element for a bias."""
+    return product(outputs[0].shape or ()) * (9 + (optional(types, 1) is not None))
+
+
+@operator("FastGelu", domain=MICROSOFT, infer=bias_type, flops=fast_gelu_flops)
 def fast_gelu(xp: ArrayModule, x: Array, bias: Array | None = None) -> Array:
     """gelu(x + bias), by tanh."""
     return gelu(xp, x if bias is None else x + bias, approximate="tanh")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from taso_gym.ops.modules import Array, ArrayModule
-from taso_gym.ops.operator import Attrs, Types, no_work, operator, shortest
+from taso_gym.ops.operator import Attrs, Types, no_work, operator, shortest, whole
 from taso_gym.ops.shapes import axis_of, exact_groups, expect, one_dtype, same_as_first, shape, tensor, with_axis
 from taso_gym.tensor import Dim, Shape, TensorType, numpy_dtype, total
 
@@ -210,8 +210,10 @@ def pad_attrs(attrs: dict[str, Any], types: Types) -> dict[str, Any]:
     for i, axis in enumerate(axes):
         full[axis], full[rank + axis] = pads[i], pads[len(axes) + i]
     dtype, value = numpy_dtype(tensor(types, 0).dtype), attrs["constant_value"]
+    expect(dtype.kind not in "cOSTU", "numbers or truth values to pad", tensor(types, 0).dtype)
     value = value if attrs["mode"] == "constant" and value else 0
-    value = int(value) if dtype.kind in "iub" else shortest(float(value), dtype.type if dtype.kind == "f" else float)
+    precise = dtype.type if dtype.kind == "f" else float
+    value = whole(value, dtype) if dtype.kind in "iub" else shortest(float(value), precise)
     return {"mode": attrs["mode"], "pads": tuple(full), "constant_value": value}
 
 
@@ -220,11 +222,10 @@ def pad_type(types: Types, attrs: Attrs) -> tuple[TensorType, ...]:
     dims = shape(types, 0)
     pads: tuple[int, ...] = attrs["pads"]
     result: Shape = tuple(d + (pads[i] + pads[len(dims) + i]) for i, d in enumerate(dims))
-    expect(all(not isinstance(d, int) or d >= 0 for d in result), "sizes of 0 or more", result)
+    left = [d + (min(p, 0) + min(q, 0)) for d, p, q in zip(dims, pads, pads[len(dims) :], strict=False)]
+    expect(all(not isinstance(d, int) or d >= 0 for d in left), "negative pads that cut no more than there is", pads)
     if attrs["mode"] != "constant":
-        grown = [
-            d + min(p, 0) + min(q, 0) for d, p, q in zip(dims, pads, pads[len(dims) :], strict=False) if max(p, q) > 0
-        ]
+        grown = [d for i, d in enumerate(left) if max(pads[i], pads[len(dims) + i]) > 0]
         expect(0 not in grown, "elements to repeat along each axis that grows", dims)
     cut: Shape = tuple(d for i, d in enumerate(dims) if min(pads[i], pads[len(dims) + i]) < 0)
     expect(all(isinstance(d, int) for d in cut), "a static size where pads are negative", dims)

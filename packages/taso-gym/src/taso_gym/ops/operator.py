@@ -211,6 +211,22 @@ def shortest(value: float, dtype: Any = np.float32) -> float:
     return float(str(dtype(value))) if math.isfinite(value) else value
 
 
+def whole(value: float, dtype: np.dtype[Any]) -> int:
+    """Return a number as one of an integer type, or bool; an infinity is the extreme value.
+
+    Raises:
+        TypeInferenceError: it is no number.
+    """
+    if value != value:
+        raise TypeInferenceError(f"expected a number of type {dtype}, found {value}")
+    if dtype.kind == "b":
+        return int(bool(value))
+    if value in (math.inf, -math.inf):
+        bounds = np.iinfo(dtype)
+        return int(bounds.max if value > 0 else bounds.min)
+    return int(value)
+
+
 def keep_attrs(attrs: dict[str, Any], _in: Types, _out: tuple[TensorType, ...], _opset: int) -> dict[str, Any]:
     """Return attributes that a file holds as they are."""
     return attrs

@@ -28,6 +28,10 @@ def missing_dim(whole: Shape, known: Shape) -> Dim:
     return floor_div(product(left), product(rest))
 
 
+ALLOWZERO_SINCE = 14
+"""Opset from which on a Reshape may say that a size of 0 is meant."""
+
+
 def reshape_attrs(attrs: dict[str, Any], types: Types) -> dict[str, Any]:
     """Replace 0 by the size that stands there and -1 by the size that is missing; a 0 that is left is meant."""
     dims, given = shape(types, 0), tuple(attrs["shape"])
@@ -65,9 +69,15 @@ def stated_shape(dims: Shape, target: Shape) -> tuple[int, ...]:
     return tuple(stated)
 
 
-def export_reshape(attrs: dict[str, Any], types: Types, _out: tuple[TensorType, ...], _opset: int) -> dict[str, Any]:
-    """Symbolic sizes are written as 0 and -1; a size of 0 needs ``allowzero``."""
-    return attrs | {"shape": stated_shape(shape(types, 0), attrs["shape"])}
+def export_reshape(attrs: dict[str, Any], types: Types, _out: tuple[TensorType, ...], opset: int) -> dict[str, Any]:
+    """Symbolic sizes are written as 0 and -1; a 0 needs ``allowzero``, or is one of these before there was it."""
+    dims, target = shape(types, 0), attrs["shape"]
+    stated = stated_shape(dims, target)
+    if attrs["allowzero"] and opset < ALLOWZERO_SINCE:
+        copied = tuple(d or (0 if dims[i : i + 1] == (0,) else -1) for i, d in enumerate(stated))
+        if copied.count(-1) == 0 or (copied.count(-1) == 1 and 0 not in copied):
+            return attrs | {"shape": copied, "allowzero": 0}
+    return attrs | {"shape": stated}
 
 
 @operator(
@@ -108,6 +118,7 @@ def squeeze_attrs(attrs: dict[str, Any], types: Types) -> dict[str, Any]:
     dims = shape(types, 0)
     if not attrs["axes"]:
         expect(tensor(types, 0).is_static, "static sizes, or axes", dims)
+        expect(attrs["axes"] is None or 1 not in dims, "axes, which onnxruntime takes an empty list of for all", dims)
         return {"axes": tuple(i for i, d in enumerate(dims) if d == 1)}
     return {"axes": axes_of(attrs["axes"], len(dims))}
 

@@ -12,8 +12,8 @@ from taso_gym.errors import ModelError, TypeInferenceError
 from taso_gym.ops.interpolation import Axis, resized, weights_of
 from taso_gym.ops.modules import Array, ArrayModule
 from taso_gym.ops.operator import Attrs, Types, operator, shortest
-from taso_gym.ops.shapes import axis_of, expect, per_element, shape, tensor
-from taso_gym.tensor import Dim, TensorType
+from taso_gym.ops.shapes import axis_of, expect, shape, tensor
+from taso_gym.tensor import Dim, TensorType, product
 
 
 def resize_attrs(attrs: dict[str, Any], types: Types) -> dict[str, Any]:
@@ -62,12 +62,17 @@ def scale_dim(size: Dim, scale: float) -> Dim:
     return size * int(scale)
 
 
+def resize_flops(_types: Types, outputs: tuple[TensorType, ...], attrs: Attrs) -> Dim:
+    """Eight operations per element; nothing where elements are copied."""
+    return 0 if attrs["mode"] == "nearest" else product(outputs[0].shape or ()) * 8
+
+
 @operator(
     "Resize",
     since=13,
     infer=resize_type,
     normalize=resize_attrs,
-    flops=per_element(8),
+    flops=resize_flops,
     inputs_as_attrs={"roi": (1, 13), "scales": (2, 13), "sizes": (3, 13)},
 )
 def resize(
