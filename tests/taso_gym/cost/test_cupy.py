@@ -4,6 +4,8 @@ import sys
 from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Self
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -58,7 +60,8 @@ class Device:
     def __init__(self, number: int) -> None:
         self.number = number
 
-    def __enter__(self) -> None: ...
+    def __enter__(self) -> Self:
+        return self
 
     def __exit__(self, *_: object) -> None: ...
 
@@ -83,6 +86,7 @@ def device(monkeypatch: pytest.MonkeyPatch) -> type[Device]:
     monkeypatch.setattr(cupy_module, "require", lambda _: package)
     monkeypatch.setattr(cupy_module, "_Precision", lambda _: nullcontext())
     monkeypatch.setattr(cupy_module, "time_ms", lambda *_: 1.0)
+    monkeypatch.setattr(cupy_module, "expect_libraries", lambda _: None)
     library = SimpleNamespace(cudnnGraphNotSupportedError=UnsupportedError, backend_version=lambda: 92600)
     monkeypatch.setitem(sys.modules, "cudnn", library)
     return kind
@@ -139,6 +143,51 @@ def test_a_device_that_is_lost_is_no_kernels_fault(
     with pytest.raises(CostError, match="expected the CUDA device 0 to work, found no device"):
         refused(LostError("no device"), monkeypatch, tmp_path / "cache")
     assert refused(None, monkeypatch, tmp_path / "cache") == 10**9
+
+
+def test_a_library_that_is_missing_is_no_kernels_fault(
+    device: type[Device], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """CuPy looks for its compiler when it is needed: all kernels would be remembered as failing."""
+    missing = RuntimeError("CuPy failed to load libnvrtc.so.13")
+    with monkeypatch.context() as without:
+        without.setattr(cupy_module, "expect_libraries", Mock(side_effect=missing))
+        with pytest.raises(CostError, match=r"expected the CUDA device 0 to work, found .*libnvrtc\.so\.13"):
+            refused(missing, monkeypatch, tmp_path / "cache")
+    assert refused(None, monkeypatch, tmp_path / "cache") == 10**9
+
+
+def test_other_sizes_are_other_costs(device: type[Device], tmp_path: Path) -> None:
+    """What a model says that its numbers depend on names the sizes that it is bound to."""
+    model = CupyCost(dims={"N": 1}, cache=tmp_path / "cache")
+    assert "[N=1]" in model.key and "[N=8]" in model.bound({"N": 8}).key
+
+
+def test_the_device_is_busy_while_the_host_launches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An operator of several kernels takes what these take, not what launching them does."""
+    now, fills = [0.0], [0]
+
+    def fill(_: int) -> None:
+        fills[0] += 1
+
+    def run() -> None:
+        now[0] += 1 / 256  # of the host
+
+    def took(*_: object) -> float:
+        return 0.5
+
+    event = SimpleNamespace(record=lambda: None, synchronize=lambda: None)
+    cuda = SimpleNamespace(
+        runtime=SimpleNamespace(getDeviceProperties=lambda _: {"l2CacheSize": 1}),
+        Event=lambda: event,
+        get_elapsed_time=took,
+    )
+    package = SimpleNamespace(cuda=cuda, uint8=None, empty=lambda *_: SimpleNamespace(fill=fill))
+    monkeypatch.setattr(cupy_module, "require", lambda _: package)
+    monkeypatch.setattr(cupy_module.time, "monotonic", lambda: now[0])
+    assert cupy_module.time_ms(run) == 0.5
+    warm_ups, runs, while_launching = 6, 60, 8
+    assert fills[0] == warm_ups + while_launching * runs
 
 
 def test_times_are_of_a_cudnn(device: type[Device], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

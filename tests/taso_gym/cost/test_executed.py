@@ -79,3 +79,10 @@ def test_large_weights_are_beside_models_that_are_the_same(graph: Graph, monkeyp
     (value,) = large.model.weights.values()
     assert value.tensor_size_in_bytes() > 1 << 20 and value.data_ptr() % 64 == 0
     assert runtime.time(large.model, large.feeds) > 0
+
+
+def test_operands_that_are_the_same_are_said_to_be() -> None:
+    """Reading one value twice takes less than reading two."""
+    relu = helper.make_node("Relu", ["x"], ["v"])
+    assert keys(relu, helper.make_node("Mul", ["v", "v"], ["y"]))[-1] == "Mul-14[](float[8, 8], =0)"
+    assert keys(relu, helper.make_node("Mul", ["v", "x"], ["y"]))[-1] == "Mul-14[](float[8, 8], float[8, 8])"

@@ -13,7 +13,7 @@ from cost_graphs import mlp, symbolic_mlp, weight
 from onnx import TensorProto, helper
 
 from taso_gym.builder import GraphBuilder
-from taso_gym.cost import load, small_model
+from taso_gym.cost import load, onnxruntime, small_model
 from taso_gym.cost.cache import Cache
 from taso_gym.cost.executed import smallest_view
 from taso_gym.cost.node_times import NodeTimes
@@ -199,6 +199,20 @@ def test_a_pickled_model_keeps_its_cache(cache: Path) -> None:
     found = OnnxRuntimeCost(cache=cache)
     cost = found.graph(mlp())
     assert pickle.loads(pickle.dumps(found)).graph(mlp()) == cost  # noqa: S301
+    other = pickle.dumps(found)
+    cache.unlink()
+    asked = pickle.loads(other)  # noqa: S301
+    assert asked.graph(mlp()).time_ps > 0 and cache.exists()
+
+
+def test_other_sizes_are_looked_at_anew(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether a model fits into the cache depends on its sizes."""
+    monkeypatch.setattr(onnxruntime, "cache_bytes", lambda: 1 << 20)
+    graph = symbolic_mlp()
+    one = OnnxRuntimeCost(cache=cache, dims={"batch": 1}, start=graph)
+    assert not one.depends_on_cache
+    assert one.bound({"batch": 1 << 16}).started(graph).depends_on_cache
+    assert one.bound({"batch": 1}) is one
 
 
 def test_two_processes_agree(cache: Path) -> None:

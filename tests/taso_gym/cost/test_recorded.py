@@ -200,3 +200,12 @@ def test_tables_of_the_package_are_sound(name: str) -> None:
     table = load(f"recorded:{name}").table  # pyright: ignore[reportAttributeAccessIssue]
     assert len(table.costs) > 100
     assert all(len(key) == 16 and entry.time_ps >= 0 and entry.kernels >= 0 for key, entry in table.costs.items())
+
+
+@pytest.mark.parametrize("provider", ["CPUExecutionProvider", "CUDAExecutionProvider"])
+def test_what_a_gpu_takes_at_least_is_the_bound_on_a_gpu(provider: str, tmp_path: Path) -> None:
+    """A processor's would be hundreds of times that, and taking what isn't recorded away would pay as much."""
+    Table(f"a device|{provider}|onnxruntime 1|1 threads", 0, {}).save(tmp_path / "t.json.gz")
+    graph = mlp(1024, 1024)
+    ms = RecordedCost(str(tmp_path / "t.json.gz"), start=graph).graph(graph).time_ms
+    assert 0.004 < ms < 0.02 if provider.startswith("CUDA") else 8 < ms < 9

@@ -4,20 +4,25 @@ import random
 from collections.abc import Hashable, Iterable
 
 import pytest
-from cost_graphs import folded, mlp
+from cost_graphs import folded, mlp, weight
 from games import pickled
+from operator_samples import SAMPLES, Sample
 
 from taso_gym import models
+from taso_gym.builder import GraphBuilder
 from taso_gym.cost.base import SummedCost
 from taso_gym.cost.blocks import Blocks
+from taso_gym.cost.dims import Dims
 from taso_gym.cost.layout import Layouts
 from taso_gym.cost.region import FUSED, Region, lone, region_of
 from taso_gym.cost.window import Remembered, Window
-from taso_gym.cost.work import Work
+from taso_gym.cost.work import Work, region_work, work
 from taso_gym.graph import Graph
 from taso_gym.rules.ruleset import RuleSet
 from taso_gym.rules.state import RewriteState
 from taso_gym.signature import Signature, stable_hash
+from taso_gym.tensor import TensorType
+from taso_gym.weights import literal
 
 SMALL_NETWORKS = {
     "SqueezeNet1.1": {"image": 64},
@@ -106,3 +111,25 @@ def test_a_pickled_region_brings_no_hash_of_its_process() -> None:
     assert hash(region) and "_hash" in vars(region)
     copied = pickled(region)
     assert copied == region and "_hash" not in vars(copied)
+
+
+@pytest.mark.parametrize("sample", SAMPLES, ids=str)
+def test_work_of_one_operator_is_that_of_its_region(sample: Sample) -> None:
+    assert region_work(lone(sample.signature), Dims()) == work(sample.signature, Dims())
+
+
+def test_what_stays_within_a_region_is_not_moved() -> None:
+    """A LayerNormalization that is written out runs as one kernel, its Sqrt's, which by itself does nearly nothing."""
+    b = GraphBuilder({"": 16})
+    x = b.input("x", TensorType("float", (1, 128, 64)))
+    centred = b.add("Sub", x, b.add("ReduceMean", x, axes=[-1]))
+    two, epsilon = (b.weight(name, *literal(value, "float")) for name, value in (("two", 2.0), ("epsilon", 1e-5)))
+    variance = b.add("ReduceMean", b.add("Pow", centred, two), axes=[-1])
+    normal = b.add("Div", centred, b.add("Sqrt", b.add("Add", variance, epsilon)))
+    b.output("y", b.add("Add", b.add("Mul", normal, weight(b, "scale", 64)), weight(b, "bias", 64)))
+    graph = b.build()
+    contexts = [region_of(Window(Blocks(graph, LAYOUTS)), i, LAYOUTS) for i, _ in graph.operators()]
+    (region,) = (c for c in contexts if isinstance(c, Region))
+    found = region_work(region, Dims())
+    assert len(region.nodes) == 9
+    assert 2 * 4 * 128 * 64 <= found.bytes_moved < 2 * 4 * 128 * 64 + 1024 and found.flops > 6 * 128 * 64

@@ -73,5 +73,5 @@ def test_an_opaque_operator_is_costed_by_its_bytes() -> None:
 
 
 def test_an_unknown_device_names_the_choices() -> None:
-    with pytest.raises(OptionError, match="expected a device among epyc-zen5-1t, h200, v100, found 'tpu'"):
+    with pytest.raises(OptionError, match="expected a device among epyc-zen5-1t, h200, h200-tf32, v100, found 'tpu'"):
         load("roofline:tpu")

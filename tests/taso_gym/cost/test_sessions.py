@@ -14,6 +14,7 @@ from onnx import ModelProto, TensorProto, helper
 
 from taso_gym.cost import beside, sessions
 from taso_gym.cost.beside import Serialised
+from taso_gym.cost.copies import identity
 from taso_gym.cost.sessions import WINDOWS, Runtime
 from taso_gym.errors import CostError, KernelError, OutOfMemoryError
 
@@ -189,3 +190,14 @@ def test_the_processor_is_asked_for_its_name_once(monkeypatch: pytest.MonkeyPatc
 def test_a_string_is_no_value_on_a_device() -> None:
     with pytest.raises(KernelError, match=r"expected a value that onnxruntime takes, found .* non-string"):
         Runtime("cpu", 1).place(np.full(2, "a", object))
+
+
+def test_a_pickled_runtime_brings_nothing_that_was_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On another machine that is wrong, and what empties the cache is twice as large as this."""
+    runtime, feeds = Runtime("cpu", 1), {"x": np.ones(4, np.float32)}
+    placed = {name: runtime.place(value) for name, value in feeds.items()}
+    runtime.time(identity(TensorProto.FLOAT, [4]), placed, cold=True)
+    assert len(pickle.dumps(runtime)) < 1000
+    monkeypatch.setattr(Runtime, "_time_of_nothing", lambda *_: 10**12)
+    other = pickle.loads(pickle.dumps(runtime))  # noqa: S301
+    assert other.time(identity(TensorProto.FLOAT, [4]), placed, cold=True) == 0

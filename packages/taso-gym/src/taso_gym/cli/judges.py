@@ -49,7 +49,8 @@ def provider_of(cost: str, judge: CostModel, timed: bool = True) -> str:
     if timed and re.fullmatch(r"cupy:0*[1-9][0-9]*", cost):
         raise OptionError(
             f"expected costs of the first device, on which whole models are timed, found {cost}: with "
-            f"CUDA_VISIBLE_DEVICES={cost.removeprefix('cupy:')} it is --cost cupy, and optimize --no-measure times none"
+            f"CUDA_VISIBLE_DEVICES={cost.removeprefix('cupy:')} it is --cost cupy, and optimize --no-measure times "
+            "none without --session-settings"
         )
     recorded = isinstance(judge, RecordedCost) and PROVIDERS["cuda"] in judge.table.device
     return "cuda" if recorded or cost.startswith(ON_GPU) else "cpu"

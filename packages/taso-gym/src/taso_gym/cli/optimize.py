@@ -127,9 +127,9 @@ def optimize(
 
     used, cores = (threads, 0) if threads else (1, physical_cores())
     judge = judge_of(cost, graph, used, cache, lambda text: bar.update(task, best=f"measuring {text[:WIDEST]}"))
-    wanted = Wanted(used, not no_measure, force, session_settings, provider_of(cost, judge, not no_measure), cores)
-    if not force:
-        expect_timed(model, graph, wanted)
+    on = provider_of(cost, judge, not no_measure or session_settings)
+    wanted = Wanted(used, not no_measure, force, session_settings, on, cores)
+    expect_timed(model, graph, wanted)
     options: dict[str, Any] = {} if alpha is None else {"alpha": alpha}
     options |= {"threads": used} if search.startswith("ranked") else {}
     with bar:

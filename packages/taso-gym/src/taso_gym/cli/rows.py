@@ -6,8 +6,10 @@ from collections.abc import Container, Sequence
 from typing import NamedTuple
 
 from taso_gym.cost import bind_dims
+from taso_gym.cost.dims import Dims
 from taso_gym.cost.onnxruntime import OnnxRuntimeCost
 from taso_gym.cost.region import Region, lone
+from taso_gym.cost.work import region_work
 from taso_gym.cost_model import Cost
 from taso_gym.errors import CostError
 from taso_gym.graph import Graph
@@ -57,7 +59,7 @@ def _is_sized(types: Sequence[ValueType], known: Container[str]) -> bool:
 
 
 def rows_of(graph: Graph, model: OnnxRuntimeCost) -> list[Row]:
-    """Return the operators of a graph that take time."""
+    """Return the operators of a graph that take time; work is that of all that runs with one, too."""
     rows, known = list[Row](), bind_dims(graph)
     for node_id, node in graph.operators():
         context, name = model.context(graph, node_id), f"{node.sig.op.key} {node.names[0] or node_id}"
@@ -67,6 +69,8 @@ def rows_of(graph: Graph, model: OnnxRuntimeCost) -> list[Row]:
                 rows.append(Row(name, cost, sized))
                 continue
             region = context if isinstance(context, Region) else lone(node.sig)
+            load = region_work(region, Dims(model.dims))
+            cost = cost._replace(flops=load.flops, bytes_moved=load.bytes_moved)
             measured = model.executed_in(region) is not None
             rows.append(Row(name, cost, sized, model.interval(region) if measured else None, measured))
     return rows

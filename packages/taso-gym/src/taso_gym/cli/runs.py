@@ -53,7 +53,7 @@ def expect_timed(model: Path, graph: Graph, wanted: Wanted) -> None:
     Raises:
         CostError: it can't.
     """
-    if not (wanted.timed or wanted.settings):
+    if wanted.force or not (wanted.timed or wanted.settings):
         return
     advice = f"{wanted.untimed} writes a result without timing it"
     try:

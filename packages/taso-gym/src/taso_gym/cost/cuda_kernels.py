@@ -85,6 +85,15 @@ def cudnn_version() -> str:
         return "none"
 
 
+def expect_libraries(device: int) -> None:
+    """Use the compiler and each library once, and raise what they raise where one isn't found."""
+    cupy = require("cupy")
+    ones = cupy.ones((2, 2), cupy.float32)
+    _ = (ones + ones) @ ones
+    if cudnn_version() != "none":
+        _cudnn_handle(device)
+
+
 @cache
 def _cudnn_handle(device: int) -> Any:  # noqa: ARG001 - the current one; each handle holds memory of its device
     return require("cudnn").create_handle()
@@ -159,7 +168,7 @@ def normalization(arrays: Sequence[Any], epsilon: float) -> Run:
 
 
 def _pool(sig: Signature, x: Any) -> Run:
-    """Reduce each window of a strided view of the padded image in one kernel; padding counts in every mean."""
+    """Reduce each window of a strided view of the image, padded before, in one kernel; padding counts in every mean."""
     cupy, output = require("cupy"), sig.outputs[0]
     assert isinstance(output, TensorType)
     counts = sizes_of(output)[2:]
@@ -169,19 +178,15 @@ def _pool(sig: Signature, x: Any) -> Run:
     widths = [(p, max(r - p - size, 0)) for p, r, size in zip(pads, reach, x.shape[2:], strict=False)]
     reduce, axes = POOLS[sig.op.name], tuple(range(2 + len(counts), 2 + 2 * len(counts)))
     needs_padding = any(before or after for before, after in widths)
-
-    def run() -> Any:
-        padded = cupy.pad(x, [(0, 0), (0, 0), *widths]) if needs_padding else x
-        inner = padded.strides[2:]
-        windows = cupy.lib.stride_tricks.as_strided(
-            padded,
-            (*x.shape[:2], *counts, *kernel_shape),
-            (
-                *padded.strides[:2],
-                *(s * step for s, step in zip(strides, inner, strict=True)),
-                *(d * step for d, step in zip(dilations, inner, strict=True)),
-            ),
-        )
-        return getattr(windows, reduce)(axis=axes)
-
-    return run
+    padded = cupy.pad(x, [(0, 0), (0, 0), *widths]) if needs_padding else x
+    inner = padded.strides[2:]
+    windows = cupy.lib.stride_tricks.as_strided(
+        padded,
+        (*x.shape[:2], *counts, *kernel_shape),
+        (
+            *padded.strides[:2],
+            *(s * step for s, step in zip(strides, inner, strict=True)),
+            *(d * step for d, step in zip(dilations, inner, strict=True)),
+        ),
+    )
+    return lambda: getattr(windows, reduce)(axis=axes)

@@ -1,8 +1,8 @@
 """CUDA kernels timed one by one on CuPy's device memory, and whole graphs in onnxruntime's CUDA provider.
 
 A kernel's time is the median over runs of the time between two CUDA events. Before each, a buffer larger than the L2
-cache is written: the inputs come from memory, as they do in a large model, and by the time the device has done that the
-host has queued the kernel, so that launching it isn't part of the time.
+cache is written: the inputs come from memory, as they do in a large model, and by the time the device has done that, as
+often as the host needs, the host has queued the kernels of an operator, so that launching them isn't part of the time.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from taso_gym.cost.cache import Cache
-from taso_gym.cost.cuda_kernels import cudnn_version, kernel
+from taso_gym.cost.cuda_kernels import cudnn_version, expect_libraries, kernel
 from taso_gym.cost.dims import Dims
 from taso_gym.cost.packages import PROVIDERS, failure, require, require_provider
 from taso_gym.cost.region import lone
@@ -38,15 +38,14 @@ MIN_RUNS, MAX_RUNS = 9, 101
 ENOUGH_MS = 30.0
 BY_BYTES = frozenset({"Resize"})
 """Operators that are a kernel in libraries, and by their bodies one for each row of the result."""
-FLUSHES = 4
-"""The buffer that is written before a run is so many times larger than the L2 cache."""
+FLUSHES, MOST_FILLS = 4, 64
+"""The buffer that is written before a run is so many times larger than the L2 cache, and written so often at most."""
 
 
 class CupyCost(StartedCost):
     """Isolated CUDA kernels: what each operator of the graph takes by itself, without a runtime's fusions."""
 
     deterministic = False
-    bound_device = "h200"
 
     def __init__(
         self,
@@ -77,20 +76,21 @@ class CupyCost(StartedCost):
         path = None if cache is None else str(cache)
         super().__init__(f"cupy:{argument}" if argument else "cupy", dims, start, tf32=tf32, cache=path)
         self._device = open_device(argument)
+        self.bound_device = "h200-tf32" if tf32 else "h200"
         self.tf32, self._cache, self._progress = tf32, Cache(cache), progress
 
     @property
     def key(self) -> str:
         """Device, versions, whether TF32 is used, and bound dimensions."""
-        return self._key
+        return f"{self._device_key}[{self._dims.key}]"
 
     @cached_property
-    def _key(self) -> str:
+    def _device_key(self) -> str:
         cupy = require("cupy")
         runtime = cupy.cuda.runtime
         name = runtime.getDeviceProperties(self._device)["name"].decode()
         versions = f"cupy {cupy.__version__}|CUDA {runtime.runtimeGetVersion()}|cuDNN {cudnn_version()}"
-        return f"{name}|{versions}|{'tf32' if self.tf32 else 'fp32'}[{self._dims.key}]"
+        return f"{name}|{versions}|{'tf32' if self.tf32 else 'fp32'}"
 
     def time(self, sig: Signature, context: Hashable, load: Work) -> tuple[int, int]:  # noqa: ARG002
         """Return the measured time of a signature, and one kernel; some, and opaque ones, are costed by their bytes."""
@@ -130,8 +130,10 @@ class CupyCost(StartedCost):
     def _expect_working(self) -> None:
         cuda = require("cupy").cuda
         try:
-            cuda.Device(self._device).synchronize()  # an error that a kernel leaves behind comes back here
-        except cuda.runtime.CUDARuntimeError as error:
+            with cuda.Device(self._device) as device:
+                device.synchronize()  # an error that a kernel leaves behind comes back here
+                expect_libraries(self._device)
+        except (cuda.runtime.CUDARuntimeError, *_refusals()) as error:
             raise CostError(f"expected the CUDA device {self._device} to work, found {one_line(error)}") from error
 
 
@@ -173,7 +175,7 @@ def open_device(argument: str) -> int:
         count = cupy.cuda.runtime.getDeviceCount()
     except cupy.cuda.runtime.CUDARuntimeError as error:
         raise CostError(f"expected a CUDA device, found none: {one_line(error)}") from error
-    if not (argument or "0").isdigit() or int(argument or 0) >= count:
+    if not (argument or "0").isdecimal() or int(argument or 0) >= count:
         raise CostError(f"expected a CUDA device from 0 to {count - 1}, found {argument!r}")
     return int(argument or 0)
 
@@ -184,15 +186,21 @@ def time_ms(run: Callable[[], Any], device: int = 0) -> float:
     size = cupy.cuda.runtime.getDeviceProperties(device)["l2CacheSize"]
     buffer = cupy.empty(FLUSHES * max(size, 1 << 20), cupy.uint8)
     start, stop = cupy.cuda.Event(), cupy.cuda.Event()
-    runs, began = 0, time.monotonic()
-    while runs < WARM_UPS or time.monotonic() < began + WARM_S:
+    began, launches, fills = time.monotonic(), list[float](), list[float]()
+    while len(launches) < WARM_UPS or time.monotonic() < began + WARM_S:
+        launched = time.monotonic()
         run()
+        launches.append(1e3 * (time.monotonic() - launched))
         start.record()
-        start.synchronize()
-        runs += 1
+        buffer.fill(0)
+        stop.record()
+        stop.synchronize()
+        fills.append(float(cupy.cuda.get_elapsed_time(start, stop)))
+    needed = min(MOST_FILLS, 1 + int(median(launches) / max(median(fills), 1e-3)))
     times: list[float] = []
     while len(times) < MIN_RUNS or (len(times) < MAX_RUNS and sum(times) < ENOUGH_MS):
-        buffer.fill(len(times) & 1)
+        for _ in range(needed):
+            buffer.fill(len(times) & 1)
         start.record()
         run()
         stop.record()

@@ -37,6 +37,12 @@ DEVICES = {
         4_800,
         2_000_000,
     ),
+    "h200-tf32": Device(
+        "the same, products and convolutions of float32 in TF32, as onnxruntime computes them",
+        {"float": 494_000, "double": 34_000, "float16": 989_000, "bfloat16": 989_000, "int8": 1_979_000},
+        4_800,
+        2_000_000,
+    ),
     "v100": Device(
         "NVIDIA V100 SXM2 (the GPU of the TASO and RLFlow papers): data sheet; 4 µs from one launch to the next",
         {"float": 15_700, "double": 7_800, "float16": 125_000},
@@ -45,3 +51,5 @@ DEVICES = {
     ),
 }
 DEFAULT_DEVICE = "epyc-zen5-1t"
+BOUND_DEVICES = {"cpu": DEFAULT_DEVICE, "cuda": "h200-tf32"}
+"""Short name of a provider of onnxruntime -> a device that hardly any kernel of it is faster on."""

@@ -41,7 +41,7 @@ class Executed:
 
     Attributes:
         key: operator with the opset that it is defined in (the kernel of another may be another), attributes that
-            aren't the default, types and small constants: equal keys take equal time.
+            aren't the default, types, small constants, and which operands are the same: equal keys take equal time.
         make: returns the model of that node alone.
         feeds: its inputs, on the device.
         name: the node's name in the optimised model.
@@ -157,15 +157,16 @@ def _alone(
     inputs: list[ValueInfoProto] = []
     own: list[TensorProto] = []
     texts: list[str] = []
-    for name in node.input:
-        if name in weights:
+    for place, name in enumerate(node.input):
+        if name and (first := list(node.input).index(name)) < place:
+            texts.append(f"={first}")
+        elif name in weights:
             texts.append(_describe(weights[name]))
-            own += [weights[name]] if all(w.name != name for w in own) else []
+            own.append(weights[name])
         elif name:
             kind, shape = values[name].data_type(), values[name].shape()
             texts.append(f"{kind.removeprefix('tensor(').removesuffix(')')}{list(shape)}")
-            if all(entry.name != name for entry in inputs):
-                inputs.append(helper.make_tensor_value_info(name, values[name].element_type(), shape))
+            inputs.append(helper.make_tensor_value_info(name, values[name].element_type(), shape))
         else:
             texts.append("-")
     opset = max((o.version for o in optimised.proto.opset_import if o.domain == node.domain), default=1)

@@ -14,6 +14,7 @@ from shutil import which
 from taso_gym.errors import CostError
 
 CPUS, GPUS = Path("/proc/cpuinfo"), Path("/proc/driver/nvidia/gpus")
+MEMORY = Path("/proc/meminfo")
 TOPOLOGY = Path("/sys/devices/system/cpu")
 GROUP, LIMITS = Path("/sys/fs/cgroup"), ("memory.max", "memory/memory.limit_in_bytes")
 """Where a container sees its control group, and files of its limit, in either version of them."""
@@ -57,6 +58,15 @@ def memory_bytes(group: Path = GROUP) -> int:
         with suppress(OSError, ValueError):  # no such file, or "max"
             found = min(found, int((group / name).read_text(encoding="utf-8")))
     return found
+
+
+def available_bytes(memory: Path = MEMORY) -> int:
+    """Return how much memory may be taken now: files that are kept in it give way."""
+    try:
+        free = int(_facts(memory.read_text(encoding="utf-8"))["MemAvailable"].removesuffix("kB")) << 10
+    except (OSError, KeyError, ValueError):
+        free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return min(free, memory_bytes())
 
 
 def _facts(text: str) -> dict[str, str]:

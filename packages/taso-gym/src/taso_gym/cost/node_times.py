@@ -59,6 +59,10 @@ class NodeTimes:
         self._quantile = 0.5
         self.path = self._cache.path
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave the times behind when pickled or copied: they are in the cache, and another machine's are others."""
+        return {name: value for name, value in self.__dict__.items() if name != "_looks"} | {"_times": {}}
+
     def of(self, key: str, outside: float) -> int:
         """Return the picoseconds of a node that was measured or loaded.
 

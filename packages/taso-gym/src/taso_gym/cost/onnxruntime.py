@@ -21,6 +21,7 @@ from numbers import Real
 from pathlib import Path
 from typing import Any, Self
 
+from taso_gym.cost.devices import BOUND_DEVICES
 from taso_gym.cost.doubts import worth_turns
 from taso_gym.cost.eviction import cache_bytes
 from taso_gym.cost.executed import Executed, block_channels, executed_in, executed_nodes, smallest_view
@@ -82,6 +83,7 @@ class OnnxRuntimeCost(RegionalCost):
         if outside is not None and not (isinstance(outside, Real) and 0 <= outside <= 1):
             raise OptionError(f"expected outside from 0 to 1, found {outside!r}")
         self.runtime = Runtime(self._provider, threads)
+        self.bound_device = BOUND_DEVICES[self._provider]
         given = {"threads": self.runtime.threads, "cache": None if cache is None else str(cache), "outside": outside}
         super().__init__(f"onnxruntime:{self._provider}", dims, start, **given)
         self._node_times, self._progress = NodeTimes(self.runtime, cache), progress

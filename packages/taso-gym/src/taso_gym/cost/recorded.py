@@ -29,9 +29,11 @@ from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 from taso_gym.atomic import write_bytes
+from taso_gym.cost.devices import BOUND_DEVICES
 from taso_gym.cost.dims import Dims
 from taso_gym.cost.layout import Layouts
 from taso_gym.cost.onnxruntime import OnnxRuntimeCost
+from taso_gym.cost.packages import PROVIDERS
 from taso_gym.cost.region import Region
 from taso_gym.cost.regional import RegionalCost, describe
 from taso_gym.cost.work import Work
@@ -154,6 +156,7 @@ class RecordedCost(RegionalCost):
         super().__init__(f"recorded:{argument}", dims, start, strict=strict)
         self.table = Table.load(Path(argument) if argument.endswith(SUFFIX) else TABLES / f"{argument}{SUFFIX}")
         self.strict = strict
+        self.bound_device = BOUND_DEVICES["cuda" if PROVIDERS["cuda"] in self.table.device else "cpu"]
         self._layouts = Layouts(self.table.block)
 
     @property

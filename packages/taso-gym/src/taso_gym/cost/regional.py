@@ -59,6 +59,13 @@ class StartedCost(SummedCost):
         other._start = start
         return other
 
+    def bound(self, dims: Mapping[str, int]) -> Self:
+        """Return the model with these values of dimension symbols: itself, or a copy that knows no start yet."""
+        other = super().bound(dims)
+        if other is not self:
+            vars(other).pop("_at_start", None)
+        return other
+
     def opaque_time(self, sig: Signature, load: Work) -> tuple[int, int]:  # noqa: ARG002
         """Return time and number of kernels of an operator without an entry: by its bytes."""
         return bound_ps(DEVICES[self.bound_device], load), 1

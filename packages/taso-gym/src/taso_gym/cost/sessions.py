@@ -73,8 +73,9 @@ class Runtime:
         return f"{device}|{PROVIDERS[self.provider]}|onnxruntime {self.ort.__version__}|{self.threads} threads"
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave the key behind when pickled: another machine may read it."""
-        return {name: value for name, value in self.__dict__.items() if name != "key"}
+        """Leave behind what was measured when pickled: another machine may read it."""
+        kept = {name: value for name, value in self.__dict__.items() if name not in ("key", "_evict")}
+        return {**kept, "_overheads": {}, "_nodes": {}}
 
     def expect_working(self) -> None:
         """Run something small on a GPU, whose driver may be missing, and which may fail at any time.
