@@ -3,9 +3,13 @@ from pathlib import Path
 import pytest
 from rule_discovery import run
 
+from taso_gym.errors import EquivalenceError
+from taso_gym.rules.rule import Rule
+from taso_gym.rules.ruleset import RuleSet
 from taso_gym.rules.taso_pb import read_file
+from taso_substitutions.cli import interop
 from taso_substitutions.verify import certify
-from taso_substitutions.verify.certificates import sidecar_of
+from taso_substitutions.verify.certificates import Row, sidecar_of
 
 TRUE = "assoc: MatMul(x, MatMul(y, z)) => MatMul(MatMul(x, y), z) if rank(x) == 2 and rank(y) == 2 and rank(z) == 2\n"
 FALSE = "wrong: Relu(Add(x, y)) => Add(Relu(x), Relu(y))\n"
@@ -162,3 +166,33 @@ def test_stats_show_the_stages_of_a_generation(capsys: pytest.CaptureFixture[str
     printed = capsys.readouterr().out
     for stage in ("graphs", "raw", "modulo renaming", "common subgraph", "most general", "statements"):
         assert f"generation: {stage}" in printed
+
+
+def test_import_checks_its_target_first(mine: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Proofs may take an hour."""
+    assert run("import", mine, "-o", tmp_path / "nowhere" / "held.rules") == 2
+    said = capsys.readouterr()
+    assert "expected a folder to write held.rules into" in said.err and "proved" not in said.out
+
+
+def test_import_leaves_out_what_its_certificate_refutes(
+    mine: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The rules besides are written."""
+    real, held = interop.certificates, tmp_path / "held.rules"
+
+    def refuting(rules: list[Rule]) -> list[Row]:
+        if rules[0].name == "fused":
+            raise EquivalenceError("a counterexample")
+        return real(rules)
+
+    monkeypatch.setattr(interop, "certificates", refuting)
+    mine.write_text("fused: Relu(Relu(x)) => Relu(x)\nkept: Neg(Neg(x)) => x\n")
+    assert run("import", mine, "-o", held, "--jobs", 1) == 0
+    assert "fused: left out, as its certificate refutes it: a counterexample" in capsys.readouterr().out
+    assert [rule.name for rule in RuleSet.load(held)] == ["kept"]
+
+
+def test_options_of_the_command_itself_are_not_those_of_generate(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("--show-completion") == 0
+    assert "taso" in capsys.readouterr().out.lower()

@@ -68,6 +68,17 @@ def test_several_shards_give_the_same(three: Path, tmp_path: Path) -> None:
     assert contents(merged) == contents(three)
 
 
+def test_merge_wants_all_that_shards_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """And searches for nothing itself: the results of other options would be replaced."""
+    assert run(*THREE, "--shard", "1/3", "--work", tmp_path) == 0
+    before = sorted((file.name, file.read_bytes()) for file in tmp_path.glob("*"))
+    for options in (THREE, ["--ops", 1, *THREE[2:]]):
+        assert run("merge", tmp_path, *options, "-o", tmp_path / "rules") == 2
+        assert "expected what all shards found, by this version and with these options" in capsys.readouterr().err
+    shutil.rmtree(tmp_path / "rules")
+    assert before == sorted((file.name, file.read_bytes()) for file in tmp_path.glob("*"))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("seconds", [4, 6, 8])
 def test_a_killed_run_goes_on_to_the_same(three: Path, tmp_path: Path, seconds: int) -> None:

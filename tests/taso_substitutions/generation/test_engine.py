@@ -1,7 +1,13 @@
 """Engines give the results in order, and say what they took."""
 
+import os
+import signal
+import time
+from contextlib import suppress
+
 import pytest
 
+from taso_gym.errors import OutOfMemoryError
 from taso_substitutions.generation.engine import engine
 
 
@@ -14,3 +20,29 @@ def test_results_in_order_and_the_time_of_all_processes(jobs: int) -> None:
     with engine("processes", jobs) as running:
         assert list(running.map(summed, [3, 200_000, 2])) == [3, 19_999_900_000, 1]
         assert running.cpu_s > 1e-3
+
+
+def killed(_: int) -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_a_process_that_is_killed_is_told() -> None:
+    """As the kernel does where memory is short."""
+    with (
+        pytest.raises(OutOfMemoryError, match="expected processes that work to their end, found one killed"),
+        engine("processes", 2) as running,
+    ):
+        list(running.map(killed, [1, 2]))
+
+
+def asleep(seconds: int) -> None:
+    time.sleep(seconds)
+
+
+def test_work_ends_with_the_process_that_wanted_it() -> None:
+    """Not when it is done, which may be in minutes."""
+    began = time.monotonic()
+    with suppress(SystemExit), engine("processes", 2) as running:
+        next(running.map(asleep, [0, 60, 60]))
+        raise SystemExit(1)
+    assert time.monotonic() - began < 30

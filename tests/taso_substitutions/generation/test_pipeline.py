@@ -4,6 +4,7 @@ import pytest
 from rule_discovery import pipeline, small
 
 from taso_gym.errors import OptionError, RuleError
+from taso_substitutions.generation import pipeline as module
 from taso_substitutions.generation import stages
 from taso_substitutions.generation.engine import engine
 from taso_substitutions.generation.pipeline import Pipeline
@@ -50,8 +51,31 @@ def test_several_processes_find_the_same(tmp_path: Path) -> None:
 
 def test_other_settings_are_other_work(tmp_path: Path) -> None:
     pipeline(tmp_path).fragments([small()], 1)
-    (again,) = pipeline(tmp_path).fragments([small()], 2)
+    before = files(tmp_path)
+    with pytest.raises(OptionError, match=r"found others in .*/scalar\.found\.jsonl: --force makes them anew"):
+        pipeline(tmp_path).fragments([small()], 2)
+    assert files(tmp_path) == before
+    forced = WorkFolder(tmp_path, resume=True, force=True)
+    (again,) = Pipeline(pipeline().engine, forced, lambda *_: None).fragments([small()], 2)
     assert again.counts["graphs"] > 20
+
+
+def test_results_of_other_code_are_not_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pipeline(tmp_path).fragments([small()], 1)
+    monkeypatch.setattr(module, "code_digest", lambda *_: "other")
+    with pytest.raises(OptionError, match="the same options and version"):
+        pipeline(tmp_path).fragments([small()], 1)
+
+
+@pytest.mark.parametrize("name", ["scalar.found", "scalar.general"])
+@pytest.mark.parametrize("kept", [1, -1])
+def test_work_that_was_cut_off_is_refused(name: str, kept: int, tmp_path: Path) -> None:
+    """At the end of a row it looks like what was written."""
+    pipeline(tmp_path).fragments([small()], 2)
+    file = tmp_path / f"{name}.jsonl"
+    file.write_text("".join(file.read_text().splitlines(keepends=True)[:kept]))
+    with pytest.raises(RuleError, match=f"expected all rows that were written, found a damaged file .*{name}"):
+        pipeline(tmp_path).fragments([small()], 2)
 
 
 def test_results_are_not_overwritten(tmp_path: Path) -> None:

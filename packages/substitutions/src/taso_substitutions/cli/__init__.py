@@ -29,6 +29,8 @@ COMMANDS = {
     "stats": stats,
     "explain": explain,
 }
+OWN = ("-h", "--help", "--install-completion", "--show-completion")
+"""Options of the command itself."""
 for name, command in COMMANDS.items():
     app.command(name)(command)
 
@@ -36,6 +38,6 @@ for name, command in COMMANDS.items():
 def main() -> NoReturn:
     """Run the command line; options without a command belong to ``generate``."""
     arguments = sys.argv[1:]
-    if arguments and arguments[0].startswith("-") and arguments[0] not in ("-h", "--help"):
+    if arguments and arguments[0].startswith("-") and arguments[0] not in OWN:
         sys.argv.insert(1, "generate")
     run_app(app)

@@ -12,6 +12,7 @@ import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from taso_gym.console import console, errors
+from taso_gym.cost.machine import available_bytes
 from taso_gym.errors import OptionError
 from taso_substitutions.enumeration.enumerate import estimated_bytes
 from taso_substitutions.enumeration.fragment import MOST_OPERATORS, Fragment
@@ -53,12 +54,12 @@ def generate(
     folder = WorkFolder(work or output / "work", resume=resume, force=force)
     with Display() as display, engine(engine_name, jobs) as running:
         pipeline = Pipeline(running, folder, display)
-        results = pipeline.fragments(mine, ops)
-        if not shard:
-            found = pipeline.finish(results, ops, most)
-            _write(pipeline, found, output, ops, _command(max_shape, ops, fragments, operators, most), certificates)
-    for stage, (wall, cpu) in pipeline.took.items():
-        console.print(f"{stage}: {f'{wall:.1f} s, ' if wall else ''}{cpu:.1f} s of CPU time", highlight=False)
+        if shard:
+            pipeline.fragments(mine, ops)
+        else:
+            command = _command(max_shape, ops, fragments, operators, most)
+            _finish(pipeline, mine, ops, most, output, command, certificates)
+    _say_times(pipeline)
     if shard:
         console.print(f"shard {shard}: {', '.join(f.name for f in mine)} in {folder.path}; `merge` joins the shards")
 
@@ -80,9 +81,29 @@ def merge(
     if not work.is_dir():
         raise OptionError(f"expected a work folder, found none at {work}")
     check_writable(output, force=force)
-    generate(
-        max_shape, ops, fragments, operators, output, work, True, force, jobs, engine_name, "", 0.0, most, certificates
-    )
+    chosen = _settings(max_shape, ops, fragments, operators)
+    with Display() as display, engine(engine_name, jobs) as running:
+        pipeline = Pipeline(running, WorkFolder(work, resume=True), display)
+        if missing := [f.name for f in pipeline.missing(chosen, ops)]:
+            raise OptionError(
+                f"expected what all shards found, by this version and with these options, in {work}, found nothing of "
+                f"it for {', '.join(missing)}"
+            )
+        command = _command(max_shape, ops, fragments, operators, most)
+        _finish(pipeline, chosen, ops, most, output, command, certificates)
+    _say_times(pipeline)
+
+
+def _finish(
+    pipeline: Pipeline, chosen: list[Fragment], ops: int, most: int, output: Path, command: str, certificates: bool
+) -> None:
+    found = pipeline.finish(pipeline.fragments(chosen, ops), ops, most)
+    _write(pipeline, found, output, ops, command, certificates)
+
+
+def _say_times(pipeline: Pipeline) -> None:
+    for stage, (wall, cpu) in pipeline.took.items():
+        console.print(f"{stage}: {f'{wall:.1f} s, ' if wall else ''}{cpu:.1f} s of CPU time", highlight=False)
 
 
 def _settings(max_shape: str, ops: int, fragments: str, operators: str) -> list[Fragment]:
@@ -112,7 +133,7 @@ def check_memory(fragments: list[Fragment], ops: int, jobs: int, limit: float) -
         jobs: fragments that are enumerated at a time.
         limit: GiB; 0 for what is available.
     """
-    available = limit * 2**30 if limit else os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    available = limit * 2**30 if limit else available_bytes()
     needed = {f.name: estimated_bytes(f, ops) for f in fragments}
     largest = sorted(needed, key=lambda name: -needed[name])[:jobs]
     total = sum(needed[name] for name in largest)

@@ -11,9 +11,9 @@ from typing import Annotated
 
 import typer
 
-from taso_gym.atomic import write_bytes, write_text
+from taso_gym.atomic import check_target, write_bytes, write_text
 from taso_gym.console import console
-from taso_gym.errors import OptionError, RuleError
+from taso_gym.errors import EquivalenceError, OptionError, RuleError
 from taso_gym.rules.files import reader_of
 from taso_gym.rules.rule import Rule
 from taso_gym.rules.ruleset import RuleSet
@@ -25,7 +25,7 @@ from taso_substitutions.generation.engine import engine
 from taso_substitutions.interop.judge import TasoWork, Verdict, judge, judge_taso
 from taso_substitutions.interop.taso_export import record_of
 from taso_substitutions.interop.tensat import read_tensat
-from taso_substitutions.verify.certificates import certificates, sidecar_of
+from taso_substitutions.verify.certificates import Row, certificates, sidecar_of
 
 
 def import_rules(
@@ -35,7 +35,7 @@ def import_rules(
     jobs: Annotated[int, typer.Option(help="Processes.", show_default="one a core")] = os.cpu_count() or 1,
 ) -> None:
     """Prove each rule of a file, refute it by a counterexample, or add the precondition that it lacks."""
-    if output is not None and (output.suffix != ".rules" or (output.exists() and not force)):
+    if output is not None and (check_target(output).suffix != ".rules" or (output.exists() and not force)):
         raise OptionError(f"expected a new .rules file for --output, found {output}: --force replaces one")
     with Display() as display, engine("processes", jobs) as running:
         if file.suffix in (".pb", ".txt"):
@@ -55,11 +55,24 @@ def import_rules(
         report(verdicts)
         console.print(f"decided in {running.cpu_s:.0f} s of CPU time", highlight=False)
         if output is not None:
-            held = [v.rule for v in verdicts if v.rule is not None]
-            rows = [row for part in running.map(certificates, [[rule] for rule in held]) for row in part]
-            write_text(output, "".join(f"{unparse(rule)}\n" for rule in held))
-            write_text(sidecar_of(output), "".join(f"{json.dumps(row)}\n" for row in rows))
+            rules = [v.rule for v in verdicts if v.rule is not None]
+            shown = list(zip(rules, running.map(certified, rules), strict=True))
+            held = [(rule, row) for rule, row in shown if not isinstance(row, str)]
+            for rule, fault in shown:
+                if isinstance(fault, str):
+                    text = f"{rule.name}: left out, as its certificate refutes it: {fault}"
+                    console.print(text, highlight=False, markup=False, soft_wrap=True)
+            write_text(output, "".join(f"{unparse(rule)}\n" for rule, _ in held))
+            write_text(sidecar_of(output), "".join(f"{json.dumps(row)}\n" for _, row in held))
             console.print(f"{len(held)} rules that hold are in {output}, with certificates")
+
+
+def certified(rule: Rule) -> Row | str:
+    """Return the certificate of a rule, or why it has none: it is false after all, or can't be tested."""
+    try:
+        return certificates([rule])[0]
+    except EquivalenceError as error:
+        return str(error)
 
 
 def report(verdicts: Sequence[Verdict]) -> None:
@@ -80,7 +93,7 @@ def export(
     force: Annotated[bool, typer.Option(help="Replace a file that is there.")] = False,
 ) -> None:
     """Write rules in TASO's format, those that it can express."""
-    if output.suffix != ".pb" or (output.exists() and not force):
+    if check_target(output).suffix != ".pb" or (output.exists() and not force):
         raise OptionError(f"expected a new .pb file, found {output}: --force replaces one")
     rules: list[Rule] = list(RuleSet.load(source, numerics="fast"))
     found = [record for rule in rules if (record := record_of(rule)) is not None]

@@ -1,7 +1,7 @@
 """Deriving equalities from others by equality saturation (egglog).
 
-Types are ranks and axes of size 1, and whether operands that broadcast have one shape: it measures what a rule adds,
-and proves nothing; every rule that is kept has its own proofs.
+Types are ranks and sizes that are numbers, and whether operands that broadcast have one shape: it measures what a rule
+adds, and proves nothing; every rule that is kept has its own proofs.
 """
 
 from __future__ import annotations
@@ -184,7 +184,8 @@ class Names:
 
 
 def _pattern(type_: TensorType | None) -> str:
-    return "?" if type_ is None else "".join("1" if d == 1 else "n" for d in type_.shape or ())
+    """Return the rank of an operand, with its sizes that are numbers: what holds for one may not for another."""
+    return "?" if type_ is None else ",".join(str(d) if isinstance(d, int) else "n" for d in type_.shape or ())
 
 
 def _is_identity(a: Root, b: Root) -> bool:

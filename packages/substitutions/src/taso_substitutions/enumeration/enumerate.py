@@ -60,6 +60,7 @@ class Enumerator:
         self.fragment = fragment
         self.evaluator = Evaluator(fragment)
         self.inputs = len(fragment.inputs)
+        self.widest = max(2, *(instance.arity for instance in fragment.instances))
         empty = np.zeros(0, np.int64)
         self.keys, self.values, self.sizes = empty, empty, empty
         self._sorted, self._order = empty, empty
@@ -96,7 +97,7 @@ class Enumerator:
         waiting = unused.sum(axis=1)
         inner = range(dags.shape[1])
         for used in (u for size in range(OPERANDS + 1) for u in combinations(inner, size)):
-            rows = np.flatnonzero(waiting - unused[:, list(used)].sum(axis=1) <= left)
+            rows = np.flatnonzero(waiting - unused[:, list(used)].sum(axis=1) <= left * (self.widest - 1))
             if not len(rows):
                 continue
             taken = values[rows]

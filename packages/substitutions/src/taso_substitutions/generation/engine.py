@@ -6,11 +6,12 @@ import multiprocessing
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, Protocol, TypeVar
 
-from taso_gym.errors import MissingPackageError, OptionError
+from taso_gym.errors import MissingPackageError, OptionError, OutOfMemoryError
 from taso_gym.rules.collector import seldom
 
 Item = TypeVar("Item")
@@ -71,9 +72,14 @@ class Processes:
 
     def map(self, function: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[Result]:
         """Yield the results in the order of the items."""
-        for result, spent in self._pool.map(partial(timed, function), items):
-            self.cpu_s += spent
-            yield result
+        try:
+            for result, spent in self._pool.map(partial(timed, function), items):
+                self.cpu_s += spent
+                yield result
+        except BrokenProcessPool as error:
+            raise OutOfMemoryError(
+                "expected processes that work to their end, found one killed: is memory short?"
+            ) from error
 
 
 class RayTasks:
@@ -113,9 +119,14 @@ def engine(name: str, jobs: int) -> Generator[Engine]:
     elif jobs == 1:
         yield Serial()
     else:
+        before = set(multiprocessing.active_children())
         pool = ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("forkserver"))
         try:
             yield Processes(pool)
+        except BaseException:
+            for process in set(multiprocessing.active_children()) - before:
+                process.terminate()  # else it would work until its item is done, which may take minutes
+            raise
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
 

@@ -37,8 +37,16 @@ from taso_substitutions.generation.stages import (
 )
 from taso_substitutions.generation.work import WorkFolder, digest_of
 from taso_substitutions.verify.certificates import Row, certificates, sidecar_of
-from taso_substitutions.verify.certifying import code_digest
+from taso_substitutions.verify.certifying import CODE, code_digest
 
+ALL_CODE = (
+    *CODE,
+    "taso_substitutions.derivation",
+    "taso_substitutions.enumeration",
+    "taso_substitutions.equalities",
+    "taso_substitutions.generation",
+)
+"""Packages that decide what is found."""
 PROVED_AT_A_TIME = 50
 KEPT_AT_A_TIME = 100
 """Results that are written together, so that a run that is stopped loses few."""
@@ -108,13 +116,24 @@ class Pipeline:
 
     def fragments(self, fragments: Sequence[Fragment], ops: int) -> list[FragmentResult]:
         """Run the stages that concern one fragment."""
-        keys = {f.name: digest_of(__version__, f, ops) for f in fragments}
-        missing = [f for f in fragments if not self.work.has(f"{f.name}.found", keys[f.name])]
+        keys = {f.name: self.key(f, ops) for f in fragments}
+        for name, key in keys.items():
+            self.work.expect_same(f"{name}.found", key)
+        missing = self.missing(fragments, ops)
         made = self._map("search", searched, [Searching(f, ops) for f in missing])
         with self._timed("search"):
             found = {f.name: self._found(f.name, keys[f.name], made) for f in fragments}
         with self._timed("prove"):
             return [self._result(f, keys[f.name], found[f.name]) for f in fragments]
+
+    def missing(self, fragments: Sequence[Fragment], ops: int) -> list[Fragment]:
+        """Return those whose search isn't in the work folder."""
+        return [f for f in fragments if not self.work.has(f"{f.name}.found", self.key(f, ops))]
+
+    @staticmethod
+    def key(fragment: Fragment, ops: int) -> str:
+        """Return the digest of all that a search depends on."""
+        return digest_of(__version__, code_digest(ALL_CODE), fragment, ops)
 
     def _found(self, name: str, key: str, made: Iterator[Found]) -> Found:
         """Return what a search found: the next one that is made, or what the work folder has."""
@@ -165,7 +184,9 @@ class Pipeline:
         """
         origin = {e.key: r.fragment for r in reversed(results) for e in r.general}
         every = {e.key: e for r in results for e in r.general}
-        key = digest_of(__version__, sorted(every), [s.key for r in results for s in r.statements], ops, most)
+        key = digest_of(
+            __version__, code_digest(ALL_CODE), sorted(every), [s.key for r in results for s in r.statements], ops, most
+        )
         with self._timed("minimise"):
             basis = self._basis(results, key, ops)
         bodies = {e.body: e for e in sorted(every.values(), key=lambda e: (e.size, e.key), reverse=True)}

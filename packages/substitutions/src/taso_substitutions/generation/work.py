@@ -1,6 +1,7 @@
 """The work folder: what each stage found, as one file a stage and fragment, written whole or not at all.
 
-A file's first line says of what it is the result; a stage that is resumed takes it only if that is what it would do.
+A file's first line says of what it is the result, and has a digest of the others; a stage that is resumed takes it only
+if that is what it would do.
 """
 
 from __future__ import annotations
@@ -25,13 +26,14 @@ class WorkFolder:
     Args:
         path: the folder; None keeps nothing.
         resume: take results that are there already.
+        force: replace those of other work.
 
     Raises:
         OptionError: the folder can't be made, or holds results and isn't to be resumed.
     """
 
     def __init__(self, path: Path | None, *, resume: bool, force: bool = False) -> None:
-        self.path, self.resume = path, resume
+        self.path, self.resume, self.force = path, resume, force
         if path is None:
             return
         try:
@@ -58,25 +60,41 @@ class WorkFolder:
             return make()
         file = self.path / f"{stage}.jsonl"
         if self.has(stage, key):
-            return _read(file)[1:]
+            return _read(file)[1]
         lines = make()
-        write_text(file, "".join(f"{line}\n" for line in (_header(stage, key), *lines)))
+        header = json.dumps({"stage": stage, "key": key, "rows": digest_of(*lines)})
+        write_text(file, "".join(f"{line}\n" for line in (header, *lines)))
         return lines
 
     def has(self, stage: str, key: str) -> bool:
-        """Whether `lines` would take the file."""
+        """Whether `lines` would take the file.
+
+        Raises:
+            RuleError: the file is corrupt.
+        """
+        return self._key(stage) == key
+
+    def expect_same(self, stage: str, key: str) -> None:
+        """Raise `OptionError` if the file is the result of other work, which would be lost."""
+        if (found := self._key(stage)) is not None and found != key and not self.force:
+            raise OptionError(
+                f"expected results of the same options and version, found others in {self.path}/{stage}.jsonl: --force "
+                "makes them anew"
+            )
+
+    def _key(self, stage: str) -> str | None:
         file = self.path / f"{stage}.jsonl" if self.path else None
-        return bool(self.resume and file and file.is_file() and _read(file)[0] == _header(stage, key))
+        return _read(file)[0] if self.resume and file and file.is_file() else None
 
 
-def _header(stage: str, key: str) -> str:
-    return json.dumps({"stage": stage, "key": key})
-
-
-def _read(file: Path) -> list[str]:
+def _read(file: Path) -> tuple[str, list[str]]:
+    """Return the key and the rows of a file."""
     try:
-        lines = file.read_text(encoding="utf-8").splitlines()
-        json.loads(lines[0])
-    except (OSError, ValueError, IndexError) as error:
+        first, *lines = file.read_text(encoding="utf-8").splitlines()
+        header = json.loads(first)
+        key, whole = str(header["key"]), header["rows"] == digest_of(*lines)
+    except (OSError, ValueError, LookupError, TypeError) as error:
         raise RuleError(f"expected rows of JSON, found a damaged file {file}: {error}") from error
-    return lines
+    if not whole:
+        raise RuleError(f"expected all rows that were written, found a damaged file {file}: delete it")
+    return key, lines

@@ -14,7 +14,7 @@ from taso_gym.rules.rule import Call, Rule, Var
 from taso_gym.rules.taso_pb import rule_of, text_of
 from taso_gym.rules.taso_wire import TasoRule
 from taso_substitutions.equalities.sizes import equalities
-from taso_substitutions.verify.instance import Instance
+from taso_substitutions.verify.coverage import Coverage, RefutedError, cover
 from taso_substitutions.verify.levels import assess
 from taso_substitutions.verify.prover import UnprovableError, prove
 from taso_substitutions.verify.sampling import sample_instances
@@ -43,8 +43,8 @@ class Verdict:
 
     Attributes:
         name: of the rule.
-        outcome: "proved" for all sizes at sampled ranks and attributes; "bounded", "analytic" or "tested" as in a
-            certificate; "refuted"; "undecided" if it can't be said in our notation, or has hardly any instance.
+        outcome: "proved" for all sizes, ranks and broadcasts, at sampled attributes; "bounded", "analytic" or "tested"
+            as in a certificate; "refuted"; "undecided" if it can't be said in our notation, or has hardly any instance.
         rule: a rule that holds, if there is one; with its added preconditions.
         added: the preconditions that it lacked.
         counterexample: where the rule as it was given is false, or why nothing was decided.
@@ -112,6 +112,8 @@ def _oriented(taso: TasoRule, name: str, where: str, *, explicit: bool) -> Rule:
             found += parse_rules(f"{name}: {text}", where)
         except RuleError as error:
             fault = error
+        except (LookupError, ValueError, ArithmeticError) as error:  # an operator without its parameters or operands
+            fault = RuleError(f"{where}: expected a rule of TASO as record {name}, found a damaged one: {error!r}")
     if not found:
         raise fault
     rule = min(found, key=_computes_constants)
@@ -137,7 +139,8 @@ def judge(rule: Rule, rounds: int = ROUNDS) -> Verdict:
     for attempt in range(rounds + 1):
         try:
             found = check_rule(rule, instances=FIRST, draws=1)
-            if not isinstance(found, Counterexample) and _is_proved(rule):
+            found = found if isinstance(found, Counterexample) else _proof_of(rule)
+            if isinstance(found, Coverage):
                 return Verdict(rule.name, "proved", rule, tuple(added), first)
             found = found if isinstance(found, Counterexample) else assess(rule, instances=MORE, draws=1)
         except (EquivalenceError, ModelError) as error:
@@ -156,18 +159,15 @@ def judge(rule: Rule, rounds: int = ROUNDS) -> Verdict:
     return Verdict(rule.name, "refuted", None, (), first)
 
 
-def _is_proved(rule: Rule) -> bool:
-    """Whether the size-generic prover shows a rule at the ranks and attributes of some instances."""
+def _proof_of(rule: Rule) -> Coverage | Counterexample | None:
+    """Return the size-generic proofs of a rule, for every rank and broadcast; None where one is lacking."""
     try:
-        examples = {_kind(i): i for i in sample_instances(rule, EXAMPLES, 0)}
-        return all(prove(rule, i.binding()).complete for i in examples.values())
+        found = cover(rule, list(sample_instances(rule, EXAMPLES, 0)), EXAMPLES, prove)
+    except RefutedError as error:
+        return error.found
     except TasoError:
-        return False
-
-
-def _kind(instance: Instance) -> tuple[str, ...]:
-    """Return what a proof takes from an instance as it is, which sizes aren't."""
-    return str(dict(instance.attrs)), *(f"{name}: {len(t.shape or ())}" for name, t in instance.leaves())
+        return None
+    return found if all(p.complete and not p.numbers for p in found.proofs) else None
 
 
 def _lacking(rule: Rule) -> Iterator[str]:

@@ -82,7 +82,7 @@ def _equation(line: str, where: str) -> TasoRule:
         )
     try:
         (source, a), (target, b) = (_Side(side).result() for side in sides)
-    except (StopIteration, ValueError, KeyError) as error:
+    except (StopIteration, ValueError, LookupError, RecursionError) as error:
         raise RuleError(f"expected terms of TENSAT's operators, found {error}", line=line, where=where) from error
     return TasoRule(source, target, ((a, b),))
 
@@ -111,6 +111,8 @@ class _Side:
         if name.isdigit():
             return int(name)
         if name.startswith("input_"):
+            if int(name[6:]) < 1:
+                raise ValueError(f"{name}, where inputs are counted from 1")
             return TasoTensor(-int(name[6:]), 0)
         kind, parameters = OPERATORS[name]
         items: list[TasoTensor | int] = []

@@ -128,9 +128,9 @@ def part_of(path: Path) -> Path:
 
 
 @cache
-def code_digest() -> str:
-    """Return a hash of the code that decides what a row says."""
-    roots = [Path(str(resources.files(name))) for name in CODE]
+def code_digest(packages: tuple[str, ...] = CODE) -> str:
+    """Return a hash of the code of packages, by default those that decide what a row says."""
+    roots = [Path(str(resources.files(name))) for name in packages]
     texts = [
         f"{file.name}\n{file.read_text(encoding='utf-8')}" for root in roots for file in sorted(root.rglob("*.py"))
     ]
