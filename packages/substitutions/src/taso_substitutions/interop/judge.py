@@ -140,9 +140,10 @@ def judge(rule: Rule, rounds: int = ROUNDS) -> Verdict:
         try:
             found = check_rule(rule, instances=FIRST, draws=1)
             found = found if isinstance(found, Counterexample) else _proof_of(rule)
-            if isinstance(found, Coverage):
+            if isinstance(found, Coverage) and not any(p.numbers for p in found.proofs):
                 return Verdict(rule.name, "proved", rule, tuple(added), first)
-            found = found if isinstance(found, Counterexample) else assess(rule, instances=MORE, draws=1)
+            if not isinstance(found, Counterexample):
+                found = assess(rule, instances=INSTANCES if found else MORE, draws=1)
         except (EquivalenceError, ModelError) as error:
             return Verdict(rule.name, "undecided", None, tuple(added), first or str(error))
         if not isinstance(found, Counterexample):
@@ -160,14 +161,17 @@ def judge(rule: Rule, rounds: int = ROUNDS) -> Verdict:
 
 
 def _proof_of(rule: Rule) -> Coverage | Counterexample | None:
-    """Return the size-generic proofs of a rule, for every rank and broadcast; None where one is lacking."""
+    """Return the size-generic proofs of a rule, for every rank and broadcast; None where one is lacking.
+
+    Sizes that are numbers in them are no others: such a rule isn't proved for all sizes.
+    """
     try:
         found = cover(rule, list(sample_instances(rule, EXAMPLES, 0)), EXAMPLES, prove)
     except RefutedError as error:
         return error.found
     except TasoError:
         return None
-    return found if all(p.complete and not p.numbers for p in found.proofs) else None
+    return found if all(p.complete for p in found.proofs) else None
 
 
 def _lacking(rule: Rule) -> Iterator[str]:
