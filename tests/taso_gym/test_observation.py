@@ -20,6 +20,8 @@ from taso_gym.observation import (
 )
 from taso_gym.observation.features import FAMILIES, FeatureTable
 from taso_gym.ops import OPERATORS
+from taso_gym.rules.notation import parse_rules
+from taso_gym.rules.ruleset import RuleSet
 from taso_gym.tensor import TensorType, symbol
 
 COLUMN = {feature.name: i for i, feature in enumerate(NODE_FEATURES)}
@@ -240,3 +242,19 @@ def test_rows_of_a_table_stay_when_it_grows():
 def test_without_any_match_only_noop_is_legal():
     observation = tiny_env(rules=rule_set("exp-log: Exp(Log(x)) => x")).reset()[0]
     assert observation["xfer_mask"].tolist() == [0, 1] and not observation["match_mask"].any()
+
+
+def test_matches_of_one_rule_may_have_different_numbers_of_nodes():
+    """In one order of operands both products are one node."""
+    text = "twice: Add(Mul(x, y), Mul(y, x)) => Mul(Mul(x, y), 2)\nup: Relu(x) => Relu(Relu(x))"
+    rules = RuleSet(parse_rules(text))
+    b = GraphBuilder({"": 20})
+    x, y, u, v = (b.input(name, TensorType("float", (4,))) for name in "xyuv")
+    one = b.add("Mul", x, y)
+    for name, value in (("p", b.add("Add", one, one)), ("q", b.add("Add", b.add("Mul", u, v), b.add("Mul", v, u)))):
+        b.output(name, b.add("Relu", value))
+    env = TasoGraphEnv(b.build(), rules=rules)
+    observation, _ = env.reset()
+    rows = [[n for n in row[2:] if n >= 0] for row in observation["matches"][observation["match_mask"] == 1]]
+    wanted = [sorted(set(m.nodes)) for found in env.episode.state.matches for m in found]
+    assert sorted(map(len, rows)) == sorted(map(len, wanted)) and {len(row) for row in rows} == {1, 2, 3}

@@ -19,6 +19,7 @@ from taso_agents.environment.real_env import make_env
 from taso_agents.policies.latent_policy import LatentPolicy
 from taso_agents.world_models.fit import FitSettings, encode_all, fit
 from taso_agents.world_models.mdn_rnn import WorldModel, WorldModelSettings
+from taso_gym.errors import OptionError
 from taso_gym.vector import to_sb3
 
 SIZES = WorldModelSettings(latent=8, hidden=32, mixtures=3, embedding=16, encoder=16, rounds=1)
@@ -125,6 +126,22 @@ def test_an_illegal_action_changes_nothing(dreams: DreamVectorEnv, action: tuple
     assert reward.tolist() == [-1.0] * 4
     for key, array in after.items():
         np.testing.assert_array_equal(array, before[key])
+
+
+def test_what_the_mask_does_not_show_is_illegal(dreams: DreamVectorEnv, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A world model may show fewer locations than it counts."""
+    monkeypatch.setattr(type(dreams.model), "shown", lambda _, counts: counts.clamp(max=1))
+    before, _ = dreams.reset(seed=0)
+    many = (dreams._now.counts > 1).long().argmax(1).numpy()
+    assert (before["location_counts"][np.arange(4), many] == 1).all()
+    *_, info = dreams.step(np.stack([many, np.ones(4, np.int64)], 1))
+    assert info["invalid_action"].all()
+
+
+def test_a_dream_has_no_options(dreams: DreamVectorEnv, model: WorldModel, starts: Starts) -> None:
+    for env in (dreams, DreamEnv(model, starts)):
+        with pytest.raises(OptionError, match="expected no options for a dream, found 'model'"):
+            env.reset(options={"model": "BERT"})
 
 
 def test_dreams_end_at_the_limit_or_the_branch(model: WorldModel, dataset: Dataset) -> None:

@@ -12,7 +12,7 @@ from taso_agents.data.collect import greedy_actor
 from taso_agents.data.episodes import Dataset
 from taso_agents.dreams import gap
 from taso_agents.dreams.env import Imagined
-from taso_agents.dreams.gap import auc, horizons, one_step
+from taso_agents.dreams.gap import _compare, auc, horizons, one_step
 from taso_agents.environment.real_env import make_env
 from taso_agents.world_models.fit import FitSettings, fit
 from taso_agents.world_models.mdn_rnn import WorldModel, WorldModelSettings
@@ -86,3 +86,15 @@ def test_one_step_figures_are_in_their_ranges(model: WorldModel, dataset: Datase
     found = one_step(model, dataset)
     assert 0 <= found.reward_mae < 5
     assert 0 <= found.sign_accuracy <= 1 and 0 <= found.retrieval <= 1
+
+
+def test_of_nothing_figures_are_undefined() -> None:
+    """Where no episode is as long, or nothing is legal at its end."""
+    none, ended = torch.zeros(0), torch.zeros(3, 5)
+    for found in (
+        _compare(10, none, none, torch.zeros(0, 5), torch.zeros(0, 5)),
+        _compare(3, none, none, ended, ended),
+    ):
+        assert math.isnan(found.f1) and math.isnan(found.illegal) and math.isnan(found.precision)
+    wrong = _compare(3, none, none, torch.eye(3, 5), torch.eye(3, 5).roll(2, 1))
+    assert (wrong.f1, wrong.illegal) == (0.0, 1.0)

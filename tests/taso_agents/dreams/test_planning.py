@@ -156,6 +156,24 @@ def test_same_seed_same_episode_and_no_illegal_action(
     assert learned or sum(first.rewards) > 0
 
 
+def test_a_plan_looks_no_further_than_the_episode(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else a rewrite that pays by the next one only is the last one."""
+    env, asked = make_env("TasoGraph-SqueezeNet1.1-v0", max_steps=4), list[int]()
+
+    def noted(simulator: Any, state: Any, settings: BeamSettings, rng: np.random.Generator) -> Any:
+        asked.append(settings.depth)
+        return plan(simulator, state, settings, rng)
+
+    monkeypatch.setattr("taso_agents.dreams.planning.plan", noted)
+    observation, _ = env.reset()
+    actor = true_planner(TrueSimulator(state_of(env).cost.time_ps), NARROW._replace(commit=1))
+    over = False
+    while not over:
+        observation, _, terminated, truncated, _ = env.step(actor(env, observation, np.random.default_rng(0)))
+        over = terminated or truncated
+    assert asked == [3, 3, 2, 1]
+
+
 def test_dreaming_takes_no_true_step(env: gym.Env, model: DiscreteWorldModel, monkeypatch: pytest.MonkeyPatch) -> None:
     from taso_gym.rules.state import RewriteState
 

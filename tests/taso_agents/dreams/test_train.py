@@ -134,3 +134,25 @@ def test_tokens_need_cost_changes() -> None:
     settings = replace(SMALL, see_costs=False, model=TokenSettings())
     with pytest.raises(OptionError, match="can do without cost changes"):
         train_in_dream(SQUEEZENET, settings, max_steps=10)
+
+
+@pytest.mark.parametrize(
+    "name", ["rounds", "steps", "dream_steps", "dreams", "branch", "minibatch", "epochs", "rollout"]
+)
+def test_sizes_that_are_none_are_refused(name: str) -> None:
+    with pytest.raises(OptionError, match=f"expected .*{name}.*, found 0"):
+        replace(SMALL, **{name: 0})
+
+
+def test_a_dream_of_no_temperature_is_refused(world_model: str) -> None:
+    with pytest.raises(OptionError, match="expected a temperature of 0 or more, found -1"):
+        gym.make("TasoDream-v0", world_model=world_model, temperature=-1)
+
+
+def test_an_illegal_action_costs_what_it_does_for_real(result: DreamResult, tmp_path: Path) -> None:
+    arguments = {**result.taso["arguments"], "invalid_penalty": -5.0}
+    replace(result, taso={**result.taso, "arguments": arguments}).save(tmp_path / "model.pt")
+    env = gym.make("TasoDream-v0", world_model=str(tmp_path / "model.pt"), disable_env_checker=True)
+    env.reset(seed=0)
+    _, reward, *_, info = env.step(np.array([0, 10_000]))
+    assert reward == -5.0 and info["invalid_action"]

@@ -1,5 +1,6 @@
 """Training: it improves, repeats itself, and goes on after it was killed."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ from taso_agents import checkpoint
 from taso_agents.environment.real_env import make_env
 from taso_agents.environment.recorder import RecordedVecEnv
 from taso_agents.training.evaluate import play_policy
-from taso_agents.training.ppo import TrainResult, train
+from taso_agents.training.ppo import TrainResult, leaves_one, train
 from taso_agents.training.settings import PPOSettings
 from taso_gym.errors import CheckpointError, OptionError
 
@@ -122,3 +123,11 @@ def test_it_beats_greedy_where_that_is_possible() -> None:
     result = train(MODEL, PPOSettings(steps=8192, restarts=0.0, greed=2.0, entropy=0.02))
     greedy = result.curve[0].policy  # before training the policy is greedy
     assert result.curve[-1].best_seen < greedy - 0.003
+
+
+@pytest.mark.parametrize(("rollout", "minibatch"), [(33, 16), (8, 1), (32, 16)])
+def test_a_minibatch_of_one_step_spoils_no_weights(rollout: int, minibatch: int) -> None:
+    """Its advantages have no deviation to be divided by."""
+    settings = replace(SMALL, steps=rollout, environments=1, rollout=rollout, minibatch=minibatch, imitation=0)
+    assert leaves_one(rollout, minibatch) == (rollout != 32)
+    assert all(torch.isfinite(w).all() for w in weights(train(MODEL, settings, **HORIZON)))

@@ -55,3 +55,14 @@ def test_other_rewards_than_the_cost_change_are_refused() -> None:
     check_rewards(Dataset(store, [good]))
     with pytest.raises(OptionError, match=r"saves in %, 0\.5000, found 2\.0000"):
         check_rewards(Dataset(store, [EpisodeRecord([0, 0], [], [(3, 0)], [2.0])]))
+
+
+def test_a_reward_beyond_what_changes_show_is_what_they_show() -> None:
+    """A kernel that becomes five may cost more than twice a small start."""
+    candidates, empty = np.array([[3, 0, 0]], np.int16), np.zeros(0, np.int32)
+    pairs, most = empty.reshape(0, 2), np.array([100.0], np.float32)
+    store = GraphStore(1, 1)
+    store.graphs.append(StoredGraph(empty, empty, empty, empty, pairs, np.zeros(1), candidates, most))
+    check_rewards(Dataset(store, [EpisodeRecord([0, 0], [], [(3, 0)], [-200.0])]))
+    with pytest.raises(OptionError, match="saves in %"):
+        check_rewards(Dataset(store, [EpisodeRecord([0, 0], [], [(3, 0)], [200.0])]))

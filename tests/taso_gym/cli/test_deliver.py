@@ -235,6 +235,21 @@ def test_what_only_settings_gain_is_no_gain_of_a_rewrite(model, settings, monkey
     assert ("a gain below 2 % counts as none, and 0.944x" in capsys.readouterr().out) is not written
 
 
+@pytest.mark.parametrize(("ms", "written"), [(0.85, False), (0.95, True)])
+def test_what_only_settings_gain_is_no_gain_of_a_sum_with_time(model, settings, monkeypatch, ms, written):
+    """The result takes 0.9 ms with other settings, the file as given 1 ms, and with these settings ``ms``."""
+
+    def measured(models, **options):
+        other = {"optimised": 0.9, "original with the settings of the optimised one": ms}
+        times = {name: np.full((2, 5), other.get(name, 1.0)) for name in models}
+        return Measurement(times, options["threads"], "cpu", THREAD_CPU)
+
+    monkeypatch.setattr(sys.modules["taso_gym.cli.timing"], "measure", measured)
+    settings(SessionSettings("basic"))
+    out = optimised(model, "--session-settings", "--objective", "time+0.000001*memory")
+    assert (out.read_bytes() != model.read_bytes()) is written
+
+
 def test_what_is_in_doubt_is_said_to_be(model, monkeypatch, capsys):
     def measured(models, **options):
         times = {"original": np.ones((2, 5)), "optimised": np.array([[0.9, 0.9, 0.9, 1.3, 1.3]] * 2)}
@@ -336,3 +351,15 @@ def test_no_rule_is_blamed_for_what_differs_without_any(given, message, tmp_path
         deliver(path, out, result, Wanted(timed=False))
     assert "looking for the rule" not in capsys.readouterr().out
     assert not out.exists()
+
+
+def test_what_there_is_no_room_to_compare_is_written_by_force(model, monkeypatch, capsys):
+    def full(*_, **__):
+        raise CostError("expected room for a model in /tmp, found no space")
+
+    monkeypatch.setattr(sys.modules["taso_gym.cli.deliver"], "compare", full)
+    out = model.with_name("out.onnx")
+    assert run("optimize", model, "-o", out, "--no-measure") == 2
+    assert "found no space; nothing was written" in capsys.readouterr().err and not out.exists()
+    assert run("optimize", model, "-o", out, "--no-measure", "--force") == 0
+    assert "not compared: expected room" in capsys.readouterr().out and out.exists()

@@ -346,3 +346,19 @@ def test_a_slow_model_runs_in_fewer_rounds(
 ) -> None:
     monkeypatch.setattr(measure_module, "SLOW_MS", slow_ms)
     assert measure({"m": write_chain(tmp_path / "a.onnx", 1)}).rounds["m"].shape == (2, rounds)
+
+
+def test_all_models_run_as_often(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first run of a round finds a cold cache: what has more of them would look faster."""
+    asked: dict[str, list[int]] = {"slow": [], "fast": []}
+
+    class Noted(measure_module._Child):
+        def run(self, runs: int) -> list[int]:
+            asked[self._name].append(runs)
+            super().run(1)
+            return [4_000_000 if self._name == "slow" else 1_000] * runs
+
+    monkeypatch.setattr(measure_module, "_Child", Noted)
+    file = write_chain(tmp_path / "a.onnx", 1)
+    measure({"slow": file, "fast": file}, sessions=1, rounds=4)
+    assert asked["slow"] == asked["fast"] and asked["slow"][-4:] == [3] * 4

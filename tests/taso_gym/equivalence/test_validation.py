@@ -271,3 +271,15 @@ def test_sizes_of_given_inputs_are_known_to_the_reference() -> None:
     model = parsed(text, eight=np.array([8]))
     report = validate(model, model, inputs=[{"x": np.ones((3, 4, 2), F32)}])
     assert report.basis == "float64 reference"
+
+
+def test_a_reference_that_memory_is_short_for_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What onnxruntime computes in float32 may not fit in float64."""
+
+    def short(*_: object, **__: object) -> None:
+        raise MemoryError
+
+    graph = from_model(parsed("g (float[4] x) => (float[4] y) { y = Exp(x) }"))
+    monkeypatch.setattr(validation, "run_graph", short)
+    report = validate(graph, graph)
+    assert report.ok and "memory is short" in report.basis

@@ -4,9 +4,12 @@ import numpy as np
 import pytest
 from model_texts import graph_of, op_names, parsed, run
 
+from taso_gym.builder import GraphBuilder
 from taso_gym.onnx_io import from_model, to_model
+from taso_gym.rules.ruleset import RuleSet
+from taso_gym.rules.state import RewriteState
 from taso_gym.signature import OpaqueOperator
-from taso_gym.tensor import OtherType
+from taso_gym.tensor import OtherType, TensorType
 
 
 @pytest.mark.parametrize(
@@ -188,3 +191,20 @@ def test_node_names_may_repeat() -> None:
 def test_nodes_that_come_in_the_wrong_order_are_sorted() -> None:
     model = parsed("g (float[3] x) => (float[3] y) { y = Neg(a)\n a = Relu(x) }")
     assert op_names(from_model(model)) == ["Relu", "Neg"]
+
+
+@pytest.mark.parametrize(("node", "merged"), [("Mul", True), ("Max", True), ("Sub", False), ("MatMul", False)])
+def test_equal_nodes_are_merged_in_either_order_of_operands(node: str, merged: bool) -> None:
+    text = f"g (float[3, 3] x, float[3, 3] y) => (p, q) {{ p = {node}(x, y)\n r = {node}(y, x)\n q = Relu(r) }}"
+    assert len(graph_of(text)) == (2 if merged else 3)
+
+
+@pytest.mark.parametrize("name", ["Add", "Mul"])
+def test_equal_nodes_are_shared_in_either_order_of_operands(name: str) -> None:
+    b = GraphBuilder({"": 20})
+    x, y = (b.input(n, TensorType("float", (3,))) for n in "xy")
+    b.output("p", b.add("Relu", b.add(name, x, y)))
+    b.output("q", b.add("Exp", b.add(name, y, x)))
+    state = RewriteState(b.build(), RuleSet.load("default"))
+    (match,) = state.matches[[rule.name for rule in state.rules].index(f"share-{name.lower()}")]
+    assert len(state.apply(match).graph) == len(state.graph) - 1

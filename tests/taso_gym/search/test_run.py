@@ -117,6 +117,19 @@ def test_a_step_weighs_little(start, name, options):
     assert len(seen) > 20 and max(after - before for before, after in pairwise(seen)) <= searcher.CHUNK
 
 
+def test_a_queue_has_an_end(start, monkeypatch):
+    """The dearer half is forgotten."""
+    module = sys.modules["taso_gym.search.taso"]
+    monkeypatch.setattr(module, "MOST_QUEUED", 50)
+    search = module.Taso(start, np.random.default_rng(0), alpha=10.0, descend=False)
+    longest = 0
+    for _ in range(200):
+        search.step()
+        longest = max(longest, len(search.frontier()["queue"]))
+    assert longest + searcher.CHUNK > 50 and longest <= 50
+    assert search.best_value < search.values[0]
+
+
 class Pressing(RooflineCost):
     """Costs that are worked out once when Ctrl-C is pressed."""
 
@@ -199,6 +212,20 @@ def test_interruption_keeps_the_best_so_far(start):
     assert found.interrupted
     assert len(found.path) == 2
     assert found.state.cost.time_ps < start.cost.time_ps
+
+
+def test_ctrl_c_takes_what_was_weighed(start, now):
+    """As the end of the budget would: minutes of weighing aren't lost."""
+    weighed = []
+
+    def interrupt(progress):
+        weighed.append(progress.explored)
+        if len(weighed) == 2:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    found = run(start, "taso", Budget(1000.0), on_progress=interrupt)
+    assert found.interrupted and len(weighed) == 2
+    assert found.path and found.state.cost.time_ps < start.cost.time_ps
 
 
 def test_an_interruption_that_c_code_handles_stays_its_own(start, monkeypatch):
@@ -435,7 +462,13 @@ def test_measured_costs_that_are_lost_end_a_search_with_what_it_found(start, nam
 
 @pytest.mark.parametrize("name", ["greedy", "taso"])
 def test_a_search_without_time_to_idle_still_goes_down(start, name):
-    assert run(start, name, Budget(60.0, idle=0.0)).path
+    found = run(start, name, Budget(60.0, idle=0.0))
+    assert not any(found.state.delta(m).time_ps < 0 for row in found.state.matches for m in row)
+
+
+def test_a_beam_is_idle_where_a_depth_brings_nothing(start):
+    found = run(start, "beam", Budget(60.0, idle=0.0), width=2)
+    assert len(found.path) > 1
 
 
 def test_a_search_that_finds_nothing_more_ends_when_it_has_been_idle(start):

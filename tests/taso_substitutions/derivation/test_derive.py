@@ -2,6 +2,7 @@ import pytest
 from rule_discovery import discovered
 
 from taso_gym.rules.notation import parse_rules
+from taso_gym.rules.rule import Rule
 from taso_gym.tensor import TensorType, symbol
 from taso_substitutions.derivation.derive import Deriver
 from taso_substitutions.equalities.terms import Equality, canonical
@@ -40,3 +41,19 @@ def test_what_cancels_is_given() -> None:
     types = {f"x{i}": vector for i in range(3)}
     targets = [canonical(r.lhs[0], r.rhs[0], types) for r in (rule, false)]  # pyright: ignore[reportArgumentType]
     assert Deriver([named("matrix", "MatMul(MatMul(x0, x1), x2)")]).derives(targets) == [True, False]
+
+
+def test_what_holds_for_an_axis_of_two_is_not_said_of_four() -> None:
+    """A piece from 2 on is the second operand only where the first has two elements there."""
+    rule, other = parse_rules(
+        "r: Slice(Concat(x0, x1, axis=1), starts=[2], ends=[4], axes=[1]) => x1\n"
+        "f: Slice(Concat(x0, x1, axis=1), starts=[2], ends=[4], axes=[1]) => Slice(x0, starts=[2], ends=[4], axes=[1])"
+    )
+
+    def sized(size: int, sides: Rule) -> Equality:
+        types = {name: TensorType("float", (symbol("A"), size, symbol("A"))) for name in ("x0", "x1")}
+        return canonical(sides.lhs[0], sides.rhs[0], types)  # pyright: ignore[reportArgumentType]
+
+    two, four = sized(2, rule), sized(4, rule)
+    assert Deriver([two]).derives([two, four]) == [True, False]
+    assert Deriver([two]).derives([sized(4, other)]) == [False]

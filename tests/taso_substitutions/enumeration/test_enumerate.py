@@ -54,6 +54,15 @@ def test_graphs_of_two_operators_are_each_found_once() -> None:
     assert table.dags[-1] == len({g for g in graphs(2) if len(g) == 2})
 
 
+def test_graphs_end_in_operators_of_three_operands() -> None:
+    """Three values may wait for the last one, which takes all."""
+    layer = fragment("layer", "x: AB, a: BC, c: C", op("Gemm", 3), op("Relu")).sized((4, 4))
+    table, _ = enumerate_fragment(layer, 4)
+    relus = set(table.value[(table.instance == 1) & (table.size == 1)].tolist())
+    gemms = table.operands[(table.instance == 0) & (table.size == 4)]
+    assert any(set(row) == relus for row in gemms.tolist()) and len(relus) == 3
+
+
 def test_equal_tensors_have_one_number() -> None:
     table, _ = enumerate_fragment(tiny(), 2)
     assert len(set(table.value.tolist())) < len(table)  # (x + y) + x and x + (x + y) are one application already

@@ -15,6 +15,7 @@ from taso_agents.dreams.starts import Starts, starts_of
 from taso_agents.policies.latent_policy import LatentPolicy
 from taso_agents.policies.scaled import ScaledRewards
 from taso_agents.policies.token_policy import TokenPolicy
+from taso_agents.training.ppo import leaves_one
 from taso_agents.training.settings import MOST_SEED
 from taso_gym.vector import to_sb3
 
@@ -45,6 +46,7 @@ def make_controller(run: DreamRun, dreams: DreamVectorEnv, settings: DreamTrainS
         venv,
         learning_rate=settings.learning_rate,
         n_steps=settings.rollout,
+        normalize_advantage=not leaves_one(settings.rollout * dreams.num_envs, settings.minibatch),
         batch_size=settings.minibatch,
         n_epochs=settings.epochs,
         gamma=settings.gamma,

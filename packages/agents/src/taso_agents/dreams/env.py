@@ -15,11 +15,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from taso_agents.dreams.latent import latent_observation, latent_space
+from taso_agents.dreams.settings import check_temperature
 from taso_agents.dreams.starts import Starts
 from taso_agents.environment.real_env import Arrays
 from taso_agents.world_models.base import Memory
 from taso_agents.world_models.mdn_rnn import WorldModel, load_world_model
-from taso_gym.errors import CheckpointError
+from taso_gym.errors import CheckpointError, OptionError
 
 
 class DreamSettings(NamedTuple):
@@ -117,7 +118,7 @@ class DreamVectorEnv(VectorEnv[Arrays, NDArray[np.int64], NDArray[Any]]):
         self, *, seed: int | list[int | None] | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Arrays, dict[str, Any]]:
         """Begin all dreams anew; there are no options."""
-        assert not options
+        _expect_no_options(options)
         first = seed[0] if isinstance(seed, list) else seed
         super().reset(seed=first)
         self._generator.manual_seed(int(self.np_random.integers(2**62)))
@@ -161,7 +162,7 @@ class DreamVectorEnv(VectorEnv[Arrays, NDArray[np.int64], NDArray[Any]]):
         """Whether a location of a substitution is legal."""
         xfer = chosen[:, 0].clamp(0, self.model.xfers - 1)
         within = (chosen[:, 0] >= 0) & (chosen[:, 0] < self.model.xfers) & (chosen[:, 1] >= 0)
-        return within & (chosen[:, 1] < self._now.counts.gather(1, xfer[:, None])[:, 0])
+        return within & (chosen[:, 1] < self.model.shown(self._now.counts).gather(1, xfer[:, None])[:, 0])
 
     def _advance(self, chosen: Tensor, moves: Tensor) -> tuple[Tensor, Tensor]:
         """Imagine a step where there is a move; return rewards and ends (B,)."""
@@ -195,6 +196,11 @@ class DreamVectorEnv(VectorEnv[Arrays, NDArray[np.int64], NDArray[Any]]):
         return latent_observation(self.model, now.latent, (now.hidden, now.cell), now.counts)
 
 
+def _expect_no_options(options: dict[str, Any] | None) -> None:
+    if options:
+        raise OptionError(f"expected no options for a dream, found {', '.join(map(repr, options))}")
+
+
 class DreamEnv(gym.Env[Arrays, NDArray[np.int64]]):
     """One dream: a batch of one."""
 
@@ -207,7 +213,7 @@ class DreamEnv(gym.Env[Arrays, NDArray[np.int64]]):
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Arrays, dict[str, Any]]:
         """Begin a dream; there are no options."""
-        assert not options
+        _expect_no_options(options)
         super().reset(seed=seed)
         observation, _ = self._dreams.reset(seed=int(self.np_random.integers(2**31)))
         return {key: array[0] for key, array in observation.items()}, {}
@@ -263,7 +269,9 @@ def load_dreams(
     taso = data["taso"]
     if network and taso["model"] != network:
         raise CheckpointError(f"{world_model}: expected a world model of {network}, found one of {taso['model']}")
-    how = DreamSettings(temperature, max_episode_steps or taso["sizes"]["max_steps"], branch)
+    check_temperature(temperature)
+    penalty = float(taso["arguments"].get("invalid_penalty", DreamSettings().invalid_penalty))
+    how = DreamSettings(temperature, max_episode_steps or taso["sizes"]["max_steps"], branch, penalty)
     return DreamVectorEnv(model, Starts(*data["starts"]), num_envs, how)
 
 

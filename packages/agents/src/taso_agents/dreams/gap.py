@@ -142,7 +142,7 @@ def _dream_along(
 def _compare(steps: float, dreamt: Tensor, real: Tensor, counts: Tensor, truth: Tensor) -> Horizon:
     error = (dreamt - real).abs()
     both = float(((counts > 0) & (truth > 0)).sum())
-    precision, recall = both / max(float((counts > 0).sum()), 1), both / max(float((truth > 0).sum()), 1)
+    precision, recall = _part(both, float((counts > 0).sum())), _part(both, float((truth > 0).sum()))
     return Horizon(
         steps,
         len(real),
@@ -152,6 +152,11 @@ def _compare(steps: float, dreamt: Tensor, real: Tensor, counts: Tensor, truth: 
         float((error / real.abs().clamp(min=MIN_SCORE_PERCENT)).mean()),
         precision,
         recall,
-        2 * precision * recall / max(precision + recall, 1e-9),
-        float((counts - truth).clamp(min=0).sum()) / max(float(counts.sum()), 1),
+        2 * precision * recall / (precision + recall) if precision + recall else precision + recall,
+        _part(float((counts - truth).clamp(min=0).sum()), float(counts.sum())),
     )
+
+
+def _part(some: float, of: float) -> float:
+    """Return a part; undefined of nothing."""
+    return some / of if of else float("nan")

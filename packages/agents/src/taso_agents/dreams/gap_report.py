@@ -22,6 +22,7 @@ from taso_agents.policies.latent_policy import LatentPolicy
 from taso_agents.stats import iqm_estimate, known_mean
 from taso_agents.world_models.fit import encode_all, pad_episodes
 from taso_agents.world_models.mdn_rnn import WorldModel, load_world_model
+from taso_agents.world_models.token_rewards import check_rewards
 from taso_gym.cost.calibrate import rank_correlation
 from taso_gym.errors import OptionError
 
@@ -54,7 +55,14 @@ class Gap(NamedTuple):
 
 @torch.no_grad()
 def ranking(model: WorldModel, dataset: Dataset) -> Ranking:
-    """Compare the predicted rewards of all candidates with the real ones, in `STATES` drawn from real episodes."""
+    """Compare the predicted rewards of all candidates with the real ones, in `STATES` drawn from real episodes.
+
+    Undefined where rewards aren't what an action saves in %: those of candidates that aren't taken aren't known.
+    """
+    try:
+        check_rewards(dataset)
+    except OptionError:
+        return Ranking(*[float("nan")] * len(Ranking._fields))
     batch, latents = pad_episodes(dataset.episodes, model.xfers), encode_all(model, dataset)
     found = everywhere(model, batch, latents)
     rng = np.random.default_rng(0)

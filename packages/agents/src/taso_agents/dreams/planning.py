@@ -206,7 +206,9 @@ class Planner:
         state = self._present(env, observation, begins=game.episode.steps == 0)
         legal = self._queue and self._queue[0][1] < observation["location_counts"][self._queue[0][0]]
         if not legal:
-            self._queue = plan(self.simulator, state, self.settings, rng).actions[: self.settings.commit]
+            left = min(self.settings.depth, game.max_steps - game.episode.steps)
+            found = plan(self.simulator, state, self.settings._replace(depth=left), rng)
+            self._queue = found.actions[: self.settings.commit]
         self._last = np.array(self._queue.pop(0) if self._queue else (game.layout.xfers, 0))
         return self._last
 

@@ -8,7 +8,7 @@ from typing import Any
 from taso_agents.training.settings import check_numpy_seed
 from taso_agents.world_models.fit import FitSettings
 from taso_agents.world_models.graph.model import GraphSettings
-from taso_gym.checks import check_finite
+from taso_gym.checks import check_finite, check_positive
 from taso_gym.errors import OptionError
 
 
@@ -60,12 +60,22 @@ class DreamTrainSettings:
     fit: FitSettings = field(default_factory=FitSettings)
 
     def __post_init__(self) -> None:
-        """Refuse a seed or a temperature that is none.
+        """Refuse a seed, a temperature or sizes that are none.
 
         Raises:
-            OptionError: the seed is below 0 or too large, or the temperature is below 0, infinite or no number.
+            OptionError: the seed is below 0 or too large, the temperature is below 0, infinite or no number, or what is
+                counted is no number from 1 on.
         """
         check_numpy_seed(self.seed)
-        check_finite(temperature=self.temperature)
-        if self.temperature < 0:
-            raise OptionError(f"expected a temperature of 0 or more, found {self.temperature}")
+        check_temperature(self.temperature)
+        counted = ("rounds", "steps", "dream_steps", "dreams", "minibatch", "epochs", "rollout")
+        check_positive(**{name: getattr(self, name) for name in counted})
+        if self.branch is not None:
+            check_positive(branch=self.branch)
+
+
+def check_temperature(temperature: float) -> None:
+    """Raise `OptionError` for what is no number from 0 on."""
+    check_finite(temperature=temperature)
+    if temperature < 0:
+        raise OptionError(f"expected a temperature of 0 or more, found {temperature}")

@@ -119,13 +119,20 @@ def _ignore(_report: object) -> None:
     """Report to nobody."""
 
 
+def leaves_one(rollout: int, minibatch: int) -> bool:
+    """Whether some minibatch of a rollout is a single step: its advantage has no deviation to divide by."""
+    return minibatch == 1 or rollout % minibatch == 1
+
+
 def make_algorithm(venv: RecordedVecEnv, settings: PPOSettings) -> MaskablePPO:
     """Set up sb3-contrib's algorithm; masks travel in the observation, so its own are not used."""
+    rollout = min(settings.rollout, -(-settings.steps // settings.environments))
     return MaskablePPO(
         policy_named(settings.policy),
         venv,
         learning_rate=lambda left: settings.learning_rate * max(left, LAST_LEARNING_RATE),
-        n_steps=min(settings.rollout, -(-settings.steps // settings.environments)),
+        n_steps=rollout,
+        normalize_advantage=not leaves_one(rollout * settings.environments, settings.minibatch),
         batch_size=settings.minibatch,
         n_epochs=settings.epochs,
         gamma=settings.gamma,

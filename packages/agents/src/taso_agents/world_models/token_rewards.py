@@ -9,6 +9,7 @@ from torch import Tensor
 
 from taso_agents.data.episodes import Dataset
 from taso_gym.errors import OptionError
+from taso_gym.observation.layout import MAX_CHANGE_PERCENT
 
 
 def two_hot_loss(logits: Tensor, values: Tensor, bins: Tensor) -> Tensor:
@@ -48,6 +49,7 @@ def check_rewards(dataset: Dataset) -> None:
             graph = dataset.store.graphs[number]
             which = (graph.candidates[:, 0] == xfer) & (graph.candidates[:, 1] == location)
             saved = -float(graph.changes[which].sum())
+            reward = min(max(reward, -MAX_CHANGE_PERCENT), MAX_CHANGE_PERCENT)  # as changes are
             if abs(reward - saved) > 1e-3 + 1e-3 * abs(saved):
                 raise OptionError(
                     f"expected rewards that are what an action saves in %, {saved:.4f}, found {reward:.4f}: "

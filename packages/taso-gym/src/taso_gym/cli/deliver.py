@@ -180,9 +180,9 @@ def _in_vain(result: Result, found: Measurement) -> str:
     goal = result.objective
     if goal.max_memory is not None and result.quantities["memory"][0] > goal.max_memory:
         return ""
+    if SET in found.rounds and (found.gain(RESULT) or not goal.lowers_time):  # by itself, or by its settings?
+        found = found.beside(SET, RESULT)
     if goal.lowers_time:
-        if SET in found.rounds and found.gain(RESULT):  # by itself, or by its settings?
-            found = found.beside(SET, RESULT)
         return "" if found.gain(RESULT) else _too_little(found.speedup(RESULT))
     before, after = ({name: pair[i] for name, pair in result.quantities.items()} for i in (0, 1))
     after["time"] = round(before["time"] / found.ratio(RESULT))
@@ -236,10 +236,11 @@ def _compare(model: Path, written: Path, result: Result, wanted: Wanted) -> bool
         report = compare(*rewritten, rewritten=rewritten) if result.is_loop else None
         if report is None or report.ok:
             report = compare(model, written, dims=result.original.info.dims, rewritten=rewritten)
-    except EquivalenceError as error:  # onnxruntime can't run the model, for a custom operator perhaps
+    except (EquivalenceError, CostError, MemoryError) as error:  # a custom operator perhaps, or no room
+        why = str(error) or "memory is short"
         if not wanted.force:
-            raise EquivalenceError(f"{error}; nothing was written") from error
-        say(f"not compared: {error}")
+            raise EquivalenceError(f"{why}; nothing was written") from error
+        say(f"not compared: {why}")
         return False
     console.print(report)
     if wanted.provider != "cpu":

@@ -118,8 +118,8 @@ def _with_sites(report: Report, before: Graph, after: Graph) -> Report:
         return replace(report, basis=f"{report.basis}; nor the rewritten parts together: {work / 1e9:.0f} GFLOP")
     try:
         sites = check_site(before, after, draws=1)
-    except (EquivalenceError, ModelError) as error:
-        return replace(report, basis=f"{report.basis}; nor the rewritten parts: {error}")
+    except (EquivalenceError, ModelError, MemoryError) as error:
+        return replace(report, basis=f"{report.basis}; nor the rewritten parts: {str(error) or 'memory is short'}")
     basis = f"float64 reference of the rewritten parts: largest relative error {sites.max_relative_error:.1e}"
     failure = "" if sites.ok else f"in a rewritten part, {sites.verdict}"
     return replace(report, basis=basis, failure=report.failure or failure)
@@ -201,8 +201,8 @@ def _references(
         return {}, f"{FLOAT32_ONLY}: weights of {first.weight_bytes} bytes"
     try:
         return {i: reference(i) for i in wanted}, "float64 reference"
-    except ModelError as error:
-        return {}, f"{FLOAT32_ONLY}: {error}"
+    except (ModelError, MemoryError) as error:
+        return {}, f"{FLOAT32_ONLY}: {str(error) or 'memory is short'}"
 
 
 def reference_of(first: Subject, drawn: Sequence[Draw], i: int) -> list[Value]:

@@ -93,7 +93,7 @@ def _error(rule: str, before: Graph, after: Graph, flops: int) -> float | None:
         return None
     try:
         report = check_site(before, after, draws=1)
-    except (EquivalenceError, ModelError):
+    except (EquivalenceError, ModelError, MemoryError):
         return None
     if not report.ok:
         raise SiteError(rule, report.verdict)

@@ -71,12 +71,17 @@ class CandidateRows:
             if not found:
                 self._blocks[rule] = None
                 continue
-            width = len(found[0].nodes)
-            end = begin + length * width
             block = self._blocks[rule] = blank[:length].copy()
             block[:, 0] = rule
-            block[:, 2 : 2 + width] = rows[begin:end].reshape(length, width)
-            begin = end
+            widths = set(map(len, map(_NODES, found)))
+            if len(widths) == 1:
+                (width,) = widths
+                block[:, 2 : 2 + width] = rows[begin : (end := begin + length * width)].reshape(length, width)
+                begin = end
+                continue
+            for row, match in zip(block, found, strict=True):  # orders of operands in which some are the same node
+                row[2 : 2 + len(match.nodes)] = rows[begin : (end := begin + len(match.nodes))]
+                begin = end
         self._count()
 
     def _count(self) -> None:

@@ -80,7 +80,8 @@ class Draft:
         inputs = tuple(inputs[: len(sig.inputs)])
         if not _is_pure(sig):
             return self._added(sig, inputs, names)
-        key = sig.op if isinstance(sig.op, OpaqueOperator) else sig, inputs
+        alike = (*sorted(inputs[:2], key=str), *inputs[2:]) if sig.symmetric else inputs  # in either order
+        key = sig.op if isinstance(sig.op, OpaqueOperator) else sig, alike
         if key not in self._merged:
             self._merged[key] = self._folded(sig, inputs, names) or self._added(sig, inputs, names)
         return self._merged[key]

@@ -40,6 +40,11 @@ class Beam(Searcher):
         self._children: dict[int, tuple[int, int, Match]] = {}
         self._candidates: list[tuple[int, Match]] | None = None
 
+    @property
+    def settled(self) -> bool:
+        """Whether the last depth brought nothing better."""
+        return self._stale > 0
+
     def step(self) -> bool:
         """Weigh some children of the beam, or go one depth further when all are weighed."""
         if self._weighed >= len(self._listed()):

@@ -159,7 +159,8 @@ class ContestedSearch:
         The batch at once isn't run against a loop that is hopeless by the costs, but a loop always is against it.
         """
         plain = next(f for f in (best, *others) if f and not self._is_loop(f))
-        if self._interrupted and best.found.path and not plain.found.path:  # there was no time for the batch at once
+        cut_short = plain.found.interrupted or not plain.found.explored  # no time for the batch at once
+        if self._interrupted and cut_short and best.found.path and not plain.found.path:
             with suppress(ModelError):
                 return best, self._whole(best)
         other = next(filter(None, others), None)

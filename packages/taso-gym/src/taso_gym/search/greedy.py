@@ -20,6 +20,11 @@ class Greedy(Searcher):
         super().__init__(start, rng, objective)
         self._changes: list[int] = []
 
+    @property
+    def settled(self) -> bool:
+        """Never: it ends where nothing lowers the cost."""
+        return False
+
     def step(self) -> bool:
         """Weigh some matches of the best state, or apply the best of them when all are."""
         state, candidates = self.state(self.best), self._candidates()

@@ -170,6 +170,11 @@ class Ranked(Searcher):
         self._known: dict[Match, dict[str, float]] = {}
         self._in_vain = 0
 
+    @property
+    def settled(self) -> bool:
+        """Never: it ends where patience is used up."""
+        return False
+
     def step(self) -> bool:
         """Measure the first few of the ranking; go to the best graph measured, or end where patience is used up."""
         state = self.state(self.best)

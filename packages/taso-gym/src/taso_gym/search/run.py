@@ -37,12 +37,17 @@ SEARCHES = {
 """Name -> class; ``name:PATH`` hands the class a ``path`` (``policy:CHECKPOINT``)."""
 
 
+GRACE_S = 5.0
+"""Seconds after Ctrl-C for applying what is known to lower the value; a second one doesn't wait for that."""
+
+
 class Budget(NamedTuple):
     """What a search may spend; it ends at the first limit.
 
     Attributes:
         seconds: in all.
-        steps: rewrites weighed or applied, but for what is applied at the end of those weighed by then.
+        steps: rewrites weighed or applied, but for what is applied at the end of those weighed by then, and a second
+            look that has begun, where costs are measured.
         idle: seconds without a better graph, once the search has gone down (`Searcher.settled`).
     """
 
@@ -130,8 +135,7 @@ def run(
     searcher.most = budget.steps
     keeper = Checkpoint(checkpoint, start, search, seed, options)
     began = time.monotonic() - keeper.load(searcher)
-    gained, best = time.monotonic(), searcher.best_value
-    lost = False
+    gained, best, lost = time.monotonic(), searcher.best_value, False
 
     def spent() -> float:
         return time.monotonic() - began
@@ -151,9 +155,10 @@ def run(
                 break
         if not lost:  # in the midst of a step
             keeper.save(searcher, spent())
-        if not (lost or searcher.exhausted or interrupted()):
+        if not (lost or searcher.exhausted):
             # after it was saved: what is taken up again goes on as if it hadn't ended
-            searcher.ended = lambda: interrupted() or spent() >= budget.seconds
+            ends = min(budget.seconds, spent() + (GRACE_S if interrupted() else math.inf))
+            searcher.ended = lambda: spent() >= ends
             _loses_costs(searcher, lambda: searcher.finish(searcher.ended))
         path, state = searcher.path(searcher.best), searcher.state(searcher.best)
         return SearchResult(state, path, searcher.explored, spent(), searcher.exhausted, interrupted())

@@ -21,6 +21,8 @@ from taso_gym.errors import OptionError
 from taso_gym.rules.state import Match, RewriteState
 from taso_gym.search.descent import Descent
 
+MOST_QUEUED = 500_000
+"""Graphs that wait at most; then the dearer half is forgotten."""
 Entry = tuple[int, int, int, Match]
 """(value, number in order of discovery, index of the parent in the tree, match)."""
 
@@ -97,6 +99,8 @@ class Taso(Descent):
                 self._seen.add(child)
                 self._found += 1
                 heapq.heappush(self._queue, (cost, self._found, index, match))
+        if len(self._queue) > MOST_QUEUED:
+            self._queue = heapq.nsmallest(MOST_QUEUED // 2, self._queue)
         if self._opened >= len(matches):
             self._open.pop(0)
             self._opened = 0
