@@ -63,6 +63,7 @@ def _joined(known: Mapping[str, Any] | None, row: dict[str, Any]) -> dict[str, A
         return {**row, "speedups": speedups, "optimise": None, **searches}
     older, newer = sorted((known, {**row, "speedups": speedups}), key=lambda each: each["date"])
     both = {name: {**older[name], **newer[name]} for name in ("speedups", "missing")}
+    both["missing"] = {tool: why for tool, why in both["missing"].items() if tool not in both["speedups"]}
     both |= {name: newer[name] for name in ("file_ms", "bound") if name in newer}
     return {**known, **both, **searches, "errors": known["errors"] + row["errors"]}
 
