@@ -11,6 +11,7 @@ from taso_gym.builder import GraphBuilder
 from taso_gym.cost import beside
 from taso_gym.cost.dims import Dims
 from taso_gym.cost.executed import Executed, executed_in, executed_nodes
+from taso_gym.cost.node_times import shapes_of
 from taso_gym.cost.onnxruntime import OnnxRuntimeCost
 from taso_gym.cost.sessions import Runtime
 from taso_gym.cost.small_model import SmallModel
@@ -84,5 +85,6 @@ def test_large_weights_are_beside_models_that_are_the_same(graph: Graph, monkeyp
 def test_operands_that_are_the_same_are_said_to_be() -> None:
     """Reading one value twice takes less than reading two."""
     relu = helper.make_node("Relu", ["x"], ["v"])
-    assert keys(relu, helper.make_node("Mul", ["v", "v"], ["y"]))[-1] == "Mul-14[](float[8, 8], =0)"
+    squared = keys(relu, helper.make_node("Mul", ["v", "v"], ["y"]))[-1]
+    assert squared == "Mul-14[](float[8, 8], float[8, 8]=0)" and shapes_of(squared) == [(False, [8, 8])] * 2
     assert keys(relu, helper.make_node("Mul", ["v", "x"], ["y"]))[-1] == "Mul-14[](float[8, 8], float[8, 8])"

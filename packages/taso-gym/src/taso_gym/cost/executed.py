@@ -159,7 +159,7 @@ def _alone(
     texts: list[str] = []
     for place, name in enumerate(node.input):
         if name and (first := list(node.input).index(name)) < place:
-            texts.append(f"={first}")
+            texts.append(f"{texts[first]}={first}")
         elif name in weights:
             texts.append(_describe(weights[name]))
             own.append(weights[name])
