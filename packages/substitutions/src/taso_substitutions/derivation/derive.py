@@ -1,7 +1,7 @@
 """Deriving equalities from others by equality saturation (egglog).
 
-Types are ranks and sizes that are numbers, and whether operands that broadcast have one shape: it measures what a rule
-adds, and proves nothing; every rule that is kept has its own proofs.
+Types are ranks and axes of size 1, sizes that are numbers where an operator's attributes are sizes, and whether what
+broadcasts has one shape: it measures what a rule adds, and proves nothing; every rule that is kept has its own proofs.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ from taso_substitutions.equalities.terms import Equality, attribute_variables, c
 
 BROADCASTING = frozenset({"Add", "Sub", "Mul", "Div"})
 """Operators whose operands' shapes decide what they mean: what holds for equal shapes may not hold for others."""
+SIZED = frozenset({"Expand", "Pad", "Reshape", "Slice", "Split"})
+"""Operators with attributes that are sizes: what holds for an axis of two may not hold for one of four."""
 INVERTING = ("Sub", "Div")
 ITERATIONS = 7
 BATCH = 40
@@ -140,7 +142,7 @@ class Names:
         ]
         types = [type_of(a, equality) for a in call.args]
         alike = call.op in BROADCASTING and types[0] == types[1]
-        shapes = ("=", "=") if alike else tuple(map(_pattern, types))
+        shapes = ("=", "=") if alike else tuple(_pattern(t, numbers=call.op in SIZED) for t in types)
         name = self._name(call.op, attrs, term.index if isinstance(term, Output) else 0, shapes)
         return f"({' '.join([name, *values, *(self.write(a, equality, leaf) for a in call.args)])})"
 
@@ -183,9 +185,11 @@ class Names:
         ]
 
 
-def _pattern(type_: TensorType | None) -> str:
-    """Return the rank of an operand, with its sizes that are numbers: what holds for one may not for another."""
-    return "?" if type_ is None else ",".join(str(d) if isinstance(d, int) else "n" for d in type_.shape or ())
+def _pattern(type_: TensorType | None, *, numbers: bool) -> str:
+    """Return the rank of an operand and its axes of size 1; all sizes that are numbers, where these decide."""
+    if type_ is None:
+        return "?"
+    return ",".join(str(d) if d == 1 or (numbers and isinstance(d, int)) else "n" for d in type_.shape or ())
 
 
 def _is_identity(a: Root, b: Root) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import lru_cache
 from hashlib import blake2b
 from itertools import product
 from pathlib import Path
@@ -39,6 +39,8 @@ from taso_substitutions.verify.instance import Evaluation, Instance, Side
 
 KNOWN = Path(__file__).with_name("known.rules")
 """What is known besides; of these rules ``Exp(a) => Exp(b)`` says that a is b, since Exp is injective."""
+KEPT = 16
+"""Derivers of types and attributes that are kept: one takes tens of megabytes."""
 Used = frozenset[tuple[str, tuple[tuple[str, Any], ...]]]
 """Operators with all their attributes."""
 
@@ -54,7 +56,7 @@ class Elsewhere:
     def __init__(self, rules: Iterable[Rule], types: Sequence[TensorType]) -> None:
         self.rules = [*rules, *parse_rules(KNOWN.read_text(encoding="utf-8"), KNOWN.name)]
         self.types = types
-        self._deriver = cache(self._made)
+        self._deriver = lru_cache(KEPT)(self._made)
 
     def derives(self, rule: Rule) -> bool:
         """Whether all results of a rule follow at all of these types to which it applies, if there are any."""
