@@ -193,6 +193,9 @@ def test_import_leaves_out_what_its_certificate_refutes(
     assert [rule.name for rule in RuleSet.load(held)] == ["kept"]
 
 
-def test_options_of_the_command_itself_are_not_those_of_generate(capsys: pytest.CaptureFixture[str]) -> None:
+def test_options_of_the_command_itself_are_not_those_of_generate(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("shellingham.detect_shell", lambda: ("bash", "/bin/bash"))  # there may be none above us
     assert run("--show-completion") == 0
     assert "taso" in capsys.readouterr().out.lower()
