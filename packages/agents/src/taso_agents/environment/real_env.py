@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 
 import taso_gym
 from taso_gym.checks import check_kind
+from taso_gym.env.source import names_file
 from taso_gym.errors import CheckpointError, OptionError
 from taso_gym.graph import producer_of
 from taso_gym.observation import Layout
@@ -44,7 +44,7 @@ def make_env(model: str, **arguments: Any) -> gym.Env:
         except TypeError as error:
             taken = ", ".join(arguments)
             raise OptionError(f"expected an environment that takes {taken}, found {model!r}: {error}") from error
-    if Path(model).suffix == ".onnx" or os.path.exists(model):  # noqa: PTH110 - a name may be too long for a path
+    if names_file(model):
         return gym.make("TasoGraph-v0", model=model, **arguments)
     known = ", ".join(sorted(i for i in gym.registry if i.startswith("TasoGraph") and i != "TasoGraph-v0"))
     raise OptionError(f"expected an ONNX file or one of {known}, found {model!r}")

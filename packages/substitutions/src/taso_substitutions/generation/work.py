@@ -59,8 +59,9 @@ class WorkFolder:
         if self.path is None:
             return make()
         file = self.path / f"{stage}.jsonl"
-        if self.has(stage, key):
-            return _read(file)[1]
+        kept = self._kept(stage)
+        if kept and kept[0] == key:
+            return kept[1]
         lines = make()
         header = json.dumps({"stage": stage, "key": key, "rows": digest_of(*lines)})
         write_text(file, "".join(f"{line}\n" for line in (header, *lines)))
@@ -72,19 +73,20 @@ class WorkFolder:
         Raises:
             RuleError: the file is corrupt.
         """
-        return self._key(stage) == key
+        kept = self._kept(stage)
+        return kept is not None and kept[0] == key
 
     def expect_same(self, stage: str, key: str) -> None:
         """Raise `OptionError` if the file is the result of other work, which would be lost."""
-        if (found := self._key(stage)) is not None and found != key and not self.force:
+        if (kept := self._kept(stage)) and kept[0] != key and not self.force:
             raise OptionError(
                 f"expected results of the same options and version, found others in {self.path}/{stage}.jsonl: --force "
                 "makes them anew"
             )
 
-    def _key(self, stage: str) -> str | None:
+    def _kept(self, stage: str) -> tuple[str, list[str]] | None:
         file = self.path / f"{stage}.jsonl" if self.path else None
-        return _read(file)[0] if self.resume and file and file.is_file() else None
+        return _read(file) if self.resume and file and file.is_file() else None
 
 
 def _read(file: Path) -> tuple[str, list[str]]:

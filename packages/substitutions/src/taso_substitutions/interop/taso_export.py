@@ -8,7 +8,7 @@ its left side says by that isn't either.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from taso_gym.rules.pattern import calls_of
@@ -64,12 +64,7 @@ def _is_said(pattern: Root, ranks: Mapping[str, int]) -> bool:
                 return False
             found |= {t: rank for rank in known for t in terms}
         if len(found) == before:
-            return all(found.get(t) == ranks[t.name] for t in variables_of(calls) if t.name in ranks)
-
-
-def variables_of(calls: Sequence[Call]) -> set[Var]:
-    """Return the variables that are operands."""
-    return {arg for call in calls for arg in call.args if isinstance(arg, Var)}
+            return all(found.get(Var(name)) == rank for name, rank in ranks.items())
 
 
 class _Side:

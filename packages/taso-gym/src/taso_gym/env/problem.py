@@ -123,11 +123,11 @@ def make_starts(
         known = f"a dimension among {', '.join(sorted(symbols))}" if symbols else "no dims for a model without symbols"
         raise OptionError(f"expected {known}, found {unknown[0]!r}")
     layout = sizes.layout(graphs, rules)
-    starts: list[Start] = []
+    given, starts = cost if isinstance(cost, SummedCost) else None, list[Start]()
     for number, (name, graph) in enumerate(named):
-        own = cost.dims if isinstance(cost, SummedCost) else {}
+        own = given.dims if given else {}
         dims = bind_dims(graph, {**own, **base.dims})
-        model = costs.load(cost.bound(dims) if isinstance(cost, SummedCost) else cost, dims=dims, start=graph)
+        model = costs.load(given.bound(dims) if given else cost, dims=dims, start=graph)
         limits = {
             "max_locations": layout.locations,
             "max_nodes": max(1, layout.max_nodes - len(graph.info.inputs)),

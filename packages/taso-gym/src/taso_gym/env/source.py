@@ -73,6 +73,11 @@ class Source:
         return RewriteState(graph, rules, cost, **self.limits)
 
 
+def names_file(model: str | Path) -> bool:
+    """Whether a model is named by the path of a file, which needn't be there if its name says so."""
+    return Path(model).suffix == ".onnx" or os.path.exists(model)  # noqa: PTH110 - a name may be too long for a path
+
+
 def load_model(model: Model, arguments: Mapping[str, Any]) -> tuple[str, Graph]:
     """Return name (empty for a graph) and graph.
 
@@ -91,7 +96,7 @@ def load_model(model: Model, arguments: Mapping[str, Any]) -> tuple[str, Graph]:
         raise OptionError(f"expected no model_kwargs for {kind}, found {', '.join(arguments)}")
     if isinstance(model, Graph):
         return "", model
-    if Path(model).suffix == ".onnx" or os.path.exists(model):  # noqa: PTH110
+    if names_file(model):
         return str(model), onnx_io.load(model)
     near = get_close_matches(str(model), models.NETWORKS, 1)
     hint = f" (did you mean {near[0]!r}?)" if near else ""
