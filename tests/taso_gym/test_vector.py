@@ -153,6 +153,22 @@ def test_sb3_calls_methods_of_some(sb3_env):
     assert sb3_env.env_is_wrapped(gym.Wrapper) == [False] * 3
 
 
+def test_sb3_is_told_which_are_wrapped():
+    pytest.importorskip("stable_baselines3")
+
+    def tiny():
+        return TasoGraphEnv(**ARGUMENTS)
+
+    makers = [
+        lambda: gym.wrappers.RecordEpisodeStatistics(TasoGraphEnv(**ARGUMENTS)),
+        lambda: TasoGraphEnv(**ARGUMENTS),
+    ]
+    venv = to_sb3(gym.vector.SyncVectorEnv(makers, autoreset_mode=gym.vector.AutoresetMode.SAME_STEP))
+    assert venv.env_is_wrapped(gym.wrappers.RecordEpisodeStatistics) == [True, False]
+    assert venv.env_is_wrapped(gym.wrappers.RecordEpisodeStatistics, indices=1) == [False]
+    assert venv.env_is_wrapped(gym.wrappers.TimeLimit) == [False, False]
+
+
 def test_sb3_learns(sb3_env):
     ppo = pytest.importorskip("sb3_contrib").MaskablePPO
     model = ppo(

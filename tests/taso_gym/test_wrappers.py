@@ -204,6 +204,19 @@ def test_actions_are_flattened_once():
         FlattenAction(CandidateAction(tiny_env()))
 
 
+@pytest.mark.parametrize(
+    ("wrapper", "left", "message"),
+    [
+        (CandidateAction, "nodes", r"expected observations with rows at 'match_mask', found \['nodes'\]"),
+        (ToGraphSpace, "nodes", r"expected observations with rows at 'edge_features', found \['nodes'\]"),
+        (ToGraphSpace, "match_mask", r"expected observations with rows at 'nodes', found \['match_mask'\]"),
+    ],
+)
+def test_what_an_observation_lacks_is_named(wrapper, left, message):
+    with pytest.raises(OptionError, match=message):
+        wrapper(gym.wrappers.FilterObservation(tiny_env(), [left]))
+
+
 def test_the_graph_space_has_no_padding():
     env = ToGraphSpace(tiny_env())
     rng = np.random.default_rng(0)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from gymnasium.vector import AutoresetMode, VectorEnv
 from numpy.typing import NDArray
+from stable_baselines3.common.env_util import is_wrapped
 from stable_baselines3.common.vec_env import VecEnv
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvIndices, VecEnvObs, VecEnvStepReturn
 
@@ -84,9 +85,10 @@ class SB3VecEnv(VecEnv):
         chosen = [inner.envs[i] for i in self._get_indices(indices)]
         return [env.get_wrapper_attr(method_name)(*method_args, **method_kwargs) for env in chosen]
 
-    def env_is_wrapped(self, wrapper_class: Any, indices: VecEnvIndices = None) -> list[bool]:  # noqa: ARG002
-        """Say that none is wrapped."""
-        return [False for _ in self._get_indices(indices)]
+    def env_is_wrapped(self, wrapper_class: Any, indices: VecEnvIndices = None) -> list[bool]:
+        """Return which have a wrapper of the class; none where they are in other processes."""
+        envs: Any = getattr(self.env.unwrapped, "envs", [None] * self.num_envs)
+        return self._pick([is_wrapped(env, wrapper_class) for env in envs], indices)
 
     def get_images(self) -> Sequence[NDArray[Any] | None]:
         """Return the picture of each."""

@@ -47,7 +47,7 @@ class CandidateAction(MaskedWrapper):
         """Wrap an environment whose actions are (xfer, location)."""
         super().__init__(env)
         self._xfers, _ = pair_space(env)
-        self._candidates = int(dict_space(env)["match_mask"].shape[0])
+        self._candidates = int(dict_space(env, "match_mask")["match_mask"].shape[0])
         self.action_space = spaces.Discrete(self._candidates + 1)
 
     def action(self, action: Any) -> NDArray[np.int64]:

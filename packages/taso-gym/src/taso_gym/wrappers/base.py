@@ -53,16 +53,21 @@ class MaskedWrapper(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         return {**info, "action_mask": self.action_masks().astype(np.int8)}
 
 
-def dict_space(env: gym.Env[Any, Any]) -> dict[str, Any]:
+def dict_space(env: gym.Env[Any, Any], *wanted: str) -> dict[str, Any]:
     """Return the spaces of a dictionary observation by key.
 
     Raises:
-        OptionError: its observations are something else.
+        OptionError: its observations are something else, or have no boxes with rows at the wanted keys.
     """
     space: Any = env.observation_space
     if not isinstance(space, gym.spaces.Dict):
         raise OptionError(f"expected an environment with dictionaries as observations, found {space}")
-    return dict(space.spaces)  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
+    boxes: dict[str, Any] = dict(space.spaces)  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
+    for key in wanted:
+        found = boxes.get(key)
+        if not isinstance(found, gym.spaces.Box) or not found.shape:
+            raise OptionError(f"expected observations with rows at {key!r}, found {found or sorted(boxes)}")
+    return boxes
 
 
 def pair_space(env: gym.Env[Any, Any]) -> tuple[int, int]:

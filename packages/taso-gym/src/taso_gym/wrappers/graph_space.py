@@ -21,7 +21,7 @@ class ToGraphSpace(MaskedWrapper):
     def __init__(self, env: gym.Env[Any, Any]) -> None:
         """Wrap an environment with `TasoGraphEnv`'s observations and any actions."""
         super().__init__(env)
-        space = dict_space(env)
+        space = dict_space(env, "nodes", "edge_features")
         self.observation_space = spaces.Graph(_row(space["nodes"]), _row(space["edge_features"]))
 
     def observation(self, observation: dict[str, NDArray[Any]]) -> spaces.GraphInstance:
