@@ -19,7 +19,7 @@ from rich.console import Console
 from rich.table import Table
 
 from taso_gym.cost.eviction import Eviction
-from taso_gym.cost.sessions import Runtime
+from taso_gym.cost.runtime import Runtime
 
 WIDTH = 512
 GAPS_MS = (0.0, 0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0)

@@ -8,7 +8,7 @@ is one row, a JSON file in this machine's folder of --rows, written at once, and
 there is not done again, so a run goes on where it was ended; with --again it is, and at several threads the row counts
 in which the file as given was the fastest. Optimised files are kept in --folder. --phase optimise or measure does one
 half: the first bears a busy machine, the second doesn't. At the end the tables of all rows are written into
-docs/results.md, and a picture of each machine's beside it.
+docs/end_to_end.md, their means into docs/results.md, and a picture of each machine's beside them.
 Packages: benchmarks/requirements.txt; what isn't installed, or fails, is named in the row. With
 --options="--no-measure --finalists" the command leaves out its own measurement at the end, though not that of
 finalists, and the rule that a gain below 2 % means the unchanged file is applied to the one made here.
@@ -40,7 +40,7 @@ from taso_gym.atomic import write_text
 from taso_gym.cost import bind_dims
 from taso_gym.cost.machine import cpu_name, gpu_name
 from taso_gym.cost.measure import Runner, measure
-from taso_gym.cost.node_times import COLD
+from taso_gym.cost.node_keys import COLD
 from taso_gym.cost.onnxruntime import OnnxRuntimeCost
 from taso_gym.errors import CostError, TasoError
 

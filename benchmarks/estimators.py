@@ -24,8 +24,8 @@ from rich.table import Table
 
 from taso_gym import load
 from taso_gym.cost.measure import measure
-from taso_gym.cost.node_times import TURNS
 from taso_gym.cost.onnxruntime import OnnxRuntimeCost
+from taso_gym.cost.turns import TURNS
 from taso_gym.graph import Graph
 
 ESTIMATORS: dict[str, Callable[[Sequence[int]], float]] = {

@@ -18,7 +18,7 @@ from taso_gym.cost import bind_dims
 from taso_gym.cost.dims import Dims
 from taso_gym.cost.executed import VIEWS
 from taso_gym.cost.in_place import kernel_times
-from taso_gym.cost.node_times import operator_of
+from taso_gym.cost.node_keys import operator_of
 from taso_gym.cost.onnxruntime import OnnxRuntimeCost
 from taso_gym.cost.small_model import draw_inputs
 

@@ -23,7 +23,8 @@ from rich.table import Table
 
 from taso_gym.cost.cache import default_path
 from taso_gym.cost.looks import Looks
-from taso_gym.cost.node_times import COLD, TURNS
+from taso_gym.cost.node_keys import COLD
+from taso_gym.cost.turns import TURNS
 
 LIMITS_US = (0, 10, 100, 1000, 10_000, math.inf)
 BOTH = """

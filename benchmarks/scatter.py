@@ -21,9 +21,9 @@ from rich.table import Table
 from support.graphs import graph_of
 
 from taso_gym.cost.executed import Executed
-from taso_gym.cost.node_times import TURNS
 from taso_gym.cost.onnxruntime import OnnxRuntimeCost
-from taso_gym.cost.sessions import Runtime
+from taso_gym.cost.runtime import Runtime
+from taso_gym.cost.turns import TURNS
 
 WINDOWS_MS = 5, 20, 100, 500, 2000
 

@@ -19,7 +19,7 @@ from rich.console import Console
 from rich.table import Table
 
 from taso_gym.cost.copies import copied
-from taso_gym.cost.sessions import Runtime
+from taso_gym.cost.runtime import Runtime
 
 COPIES = 32
 NODES: tuple[tuple[str, int, Sequence[int], Mapping[str, Any]], ...] = (

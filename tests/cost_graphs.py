@@ -10,7 +10,8 @@ from taso_gym.builder import GraphBuilder
 from taso_gym.cost.dims import Dims
 from taso_gym.cost.recorded import Entry, RecordedCost, Table, region_key
 from taso_gym.graph import Graph
-from taso_gym.tensor import Dim, TensorType, symbol
+from taso_gym.symbolic import Dim, symbol
+from taso_gym.tensor import TensorType
 from taso_gym.weights import GeneratedWeight
 
 

@@ -17,7 +17,8 @@ from taso_gym.rules.rule import Absent, AllOutputs, Call, Constant, Output, Root
 from taso_gym.rules.ruleset import RuleSet
 from taso_gym.rules.state import RewriteState
 from taso_gym.rules.terms import TermReader, bind_scope
-from taso_gym.tensor import TensorType, symbol
+from taso_gym.symbolic import symbol
+from taso_gym.tensor import TensorType
 from taso_gym.weights import GeneratedWeight, array_weight, literal
 
 RULES = (Path(__file__).parent / "matching.rules").read_text(encoding="utf-8")

@@ -20,7 +20,7 @@ from taso_substitutions.verify.instance import Instance
 from taso_substitutions.verify.normal.factors import WorkExhaustedError
 from taso_substitutions.verify.prover import UnprovableError, prove
 from taso_substitutions.verify.sampling import sample_instances
-from taso_substitutions.verify.testing import Counterexample, Trial
+from taso_substitutions.verify.trial import Counterexample, Trial
 
 SETS = ("default", "basis")
 SHOWN = ("proved", "analytic")

@@ -16,7 +16,8 @@ from taso_gym.errors import EquivalenceError
 from taso_gym.rules.files import generated_sets, package_sets
 from taso_gym.rules.ruleset import RuleSet
 from taso_substitutions.verify.certifying import code_digest
-from taso_substitutions.verify.testing import Counterexample, check_rule
+from taso_substitutions.verify.testing import check_rule
+from taso_substitutions.verify.trial import Counterexample
 
 FIRST_SEED = 1000
 MUTANTS = 5000

@@ -1,4 +1,4 @@
-"""The tables of benchmarks/end_to_end.py in docs/results.md."""
+"""The tables of benchmarks/end_to_end.py in the documentation."""
 
 import json
 import re
@@ -9,7 +9,7 @@ from statistics import geometric_mean, mean, median
 from typing import Any
 
 from support.networks import networks
-from support.page import PAGE, write_between
+from support.page import DOCS, write_between
 from support.picture import draw
 from support.results import FAST, OURS
 from support.summary import summary
@@ -21,13 +21,13 @@ COLUMNS = (OURS, FAST, "by-hand", "transformers", "onnxsim", "onnxslim", "onnxsc
 
 
 def write_table(rows: Path) -> None:
-    """Write tables of all rows and their summary between marks in docs/results.md; draw the first of each machine."""
+    """Write a summary of all rows into docs/results.md and their tables beside it; draw the first of each machine."""
     parts = [(setting, list(found.values())) for setting, found in sorted(_parts(rows).items())]
     write_between("end_to_end_summary", summary(parts))
-    write_between("end_to_end", "".join(_table(*setting, found) for setting, found in parts))
+    write_between("end_to_end", "".join(_table(*setting, found) for setting, found in parts), "end_to_end.md")
     for (machine, *setting), found in parts:
         if tuple(setting) == PICTURED:
-            draw(found, PAGE.parent / f"end_to_end-{machine}.png")
+            draw(found, DOCS / f"end_to_end-{machine}.png")
 
 
 def _parts(rows: Path) -> dict[tuple[str, str, int, int], dict[str, dict[str, Any]]]:
@@ -73,7 +73,7 @@ def _table(machine: str, provider: str, threads: int, batch: int, rows: Sequence
     goals = {n.name: dict(zip(n.batches, n.goal, strict=False)) for n in networks()}
     listed = [n for n in networks() if batch in n.batches]
     where = f"{threads} thread{'s' if threads > 1 else ''}" if provider == "cpu" else provider
-    lines = [f"\n#### {machine}, batch {batch}, {where}: {len(rows)} of {len(listed)} networks\n"]
+    lines = [f"\n## {machine}, batch {batch}, {where}: {len(rows)} of {len(listed)} networks\n"]
     lines += [
         f"| network | ms | bound | goal | {' | '.join(COLUMNS)} | optimised in |",
         "| --- " * (len(COLUMNS) + 5) + "|",

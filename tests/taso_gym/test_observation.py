@@ -22,7 +22,8 @@ from taso_gym.observation.features import FAMILIES, FeatureTable
 from taso_gym.ops import OPERATORS
 from taso_gym.rules.notation import parse_rules
 from taso_gym.rules.ruleset import RuleSet
-from taso_gym.tensor import TensorType, symbol
+from taso_gym.symbolic import symbol
+from taso_gym.tensor import TensorType
 
 COLUMN = {feature.name: i for i, feature in enumerate(NODE_FEATURES)}
 

@@ -6,7 +6,7 @@ from math import inf
 
 import pytest
 
-from taso_gym.tensor import Dim, bounds, symbol
+from taso_gym.symbolic import Dim, bounds, symbol
 
 N, M = symbol("N"), symbol("M")
 

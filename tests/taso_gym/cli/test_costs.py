@@ -21,7 +21,7 @@ from taso_gym.cost_model import Cost
 from taso_gym.errors import CostError
 from taso_gym.rules.ruleset import RuleSet
 from taso_gym.signature import Signature
-from taso_gym.tensor import symbol
+from taso_gym.symbolic import symbol
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ import pytest
 from onnx import ModelProto, TensorProto, helper
 
 from taso_gym.cost.copies import copied
-from taso_gym.cost.sessions import Runtime
+from taso_gym.cost.runtime import Runtime
 
 pytest.importorskip("onnxruntime")
 

@@ -10,7 +10,8 @@ from taso_gym.builder import GraphBuilder
 from taso_gym.cost.dims import Dims, bind_dims, size_bytes
 from taso_gym.errors import OptionError
 from taso_gym.models import parameters
-from taso_gym.tensor import Dim, OtherType, TensorType, floor_div, symbol
+from taso_gym.symbolic import Dim, floor_div, symbol
+from taso_gym.tensor import OtherType, TensorType
 
 BATCH, TIME = symbol("batch"), symbol("time")
 

@@ -8,7 +8,8 @@ from cost_graphs import mlp
 
 from taso_gym.cost import doubts
 from taso_gym.cost.doubts import worth_turns
-from taso_gym.cost.node_times import NodeTimes, bytes_of
+from taso_gym.cost.node_keys import bytes_of
+from taso_gym.cost.node_times import NodeTimes
 from taso_gym.cost.onnxruntime import OnnxRuntimeCost
 
 pytest.importorskip("onnxruntime")

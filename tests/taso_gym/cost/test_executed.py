@@ -11,9 +11,9 @@ from taso_gym.builder import GraphBuilder
 from taso_gym.cost import beside
 from taso_gym.cost.dims import Dims
 from taso_gym.cost.executed import Executed, executed_in, executed_nodes
-from taso_gym.cost.node_times import shapes_of
+from taso_gym.cost.node_keys import shapes_of
 from taso_gym.cost.onnxruntime import OnnxRuntimeCost
-from taso_gym.cost.sessions import Runtime
+from taso_gym.cost.runtime import Runtime
 from taso_gym.cost.small_model import SmallModel
 from taso_gym.graph import Graph
 from taso_gym.tensor import TensorType

@@ -19,12 +19,13 @@ from taso_gym.cost import in_place, load
 from taso_gym.cost.dims import Dims
 from taso_gym.cost.in_place import LEAST, USUAL, kernel_times, share_outside
 from taso_gym.cost.onnxruntime import OnnxRuntimeCost
-from taso_gym.cost.sessions import Runtime
+from taso_gym.cost.runtime import Runtime
 from taso_gym.cost.small_model import draw_inputs
 from taso_gym.errors import CostError, KernelError
 from taso_gym.graph import Graph
 from taso_gym.onnx_io import from_model
-from taso_gym.tensor import TensorType, symbol
+from taso_gym.symbolic import symbol
+from taso_gym.tensor import TensorType
 
 pytest.importorskip("onnxruntime")
 

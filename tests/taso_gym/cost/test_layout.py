@@ -10,7 +10,7 @@ from taso_gym.builder import GraphBuilder
 from taso_gym.cost.blocks import Blocks
 from taso_gym.cost.layout import Layouts
 from taso_gym.cost.onnxruntime import OnnxRuntimeCost
-from taso_gym.cost.sessions import Runtime
+from taso_gym.cost.runtime import Runtime
 from taso_gym.onnx_io import to_model
 from taso_gym.tensor import TensorType
 from taso_gym.weights import literal

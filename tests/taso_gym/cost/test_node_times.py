@@ -13,9 +13,10 @@ from cost_graphs import mlp
 from taso_gym.cost import looks, node_times
 from taso_gym.cost.cache import Cache
 from taso_gym.cost.executed import Executed
-from taso_gym.cost.node_times import COLD, LONG_PS, NodeTimes, Turn, operands_of
+from taso_gym.cost.node_keys import COLD
+from taso_gym.cost.node_times import LONG_PS, NodeTimes, Turn
 from taso_gym.cost.onnxruntime import OnnxRuntimeCost
-from taso_gym.cost.sessions import Runtime
+from taso_gym.cost.runtime import Runtime
 from taso_gym.cost.turns import MOST, TURNS
 from taso_gym.errors import CostError, OutOfMemoryError
 
@@ -178,21 +179,6 @@ def test_what_turns_say_of_all_is_read_with_one_look_for_each(tmp_path: Path, mo
     monkeypatch.setattr(Cache, "get", counted)
     later.measure(node("d"), cold=False)
     assert len(asked) == 2 + 3  # whether d is settled or was looked at, and the looks at the others
-
-
-@pytest.mark.parametrize(
-    ("key", "part", "largest"),
-    [
-        ("Relu-14[](float[1, 8])", 0.0, 8),
-        ("Relu-14[](float[8, 32768])", 0.0, 1 << 18),
-        ("Conv-11[pads=[1, 1]](float[1, 4, 2, 2], const float[4, 4, 1, 1], const float[4])", 20 / 36, 16),
-        ("Add-14[](float[4], const float[]=[2.0])", 1 / 5, 4),
-        ("Gather-13[axis=0](const float[262144, 2], int64[1, 20])", 524288 / 524308, 20),
-        ("RandomNormal-1[shape=[2]]()", 0.0, 0),
-    ],
-)
-def test_what_of_the_operands_is_constant_and_how_large_others_are(key: str, part: float, largest: int) -> None:
-    assert operands_of(key) == operands_of(COLD + key) == (pytest.approx(part), largest)
 
 
 def test_what_has_a_turn_has_time_for_all_and_the_rest_stays_as_it_is(

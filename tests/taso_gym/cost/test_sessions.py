@@ -1,4 +1,4 @@
-"""Sessions: what is measured where several threads, and other processes, share the machine."""
+"""Sessions: what fails is told apart, and what is written."""
 
 from __future__ import annotations
 
@@ -6,17 +6,14 @@ import pickle
 import tempfile
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
 from onnx import ModelProto, TensorProto, helper
 
 from taso_gym.cost import beside, sessions
-from taso_gym.cost.beside import Serialised
-from taso_gym.cost.copies import identity
-from taso_gym.cost.sessions import WINDOWS, Runtime
-from taso_gym.errors import CostError, KernelError, OutOfMemoryError
+from taso_gym.cost.sessions import Sessions
+from taso_gym.errors import CostError, KernelError
 
 pytest.importorskip("onnxruntime")
 
@@ -31,134 +28,32 @@ def product() -> bytes:
     return helper.make_model(graph, opset_imports=[opset], ir_version=10).SerializeToString()
 
 
-def test_only_the_workers_that_are_measured_spin(monkeypatch: pytest.MonkeyPatch) -> None:
-    runtime, opened = Runtime("cpu", 2), list[str]()
-
-    def spied(*args: Any, **options: Any) -> Any:
-        session = Runtime.open(runtime, *args, **options)
-        opened.append(session.get_session_options().get_session_config_entry("session.intra_op.allow_spinning"))
-        return session
-
-    monkeypatch.setattr(runtime, "open", spied)
-    monkeypatch.setattr(sessions, "SLOW_NS", 10**12)  # whatever the load: a slow operator needs no other session
-    monkeypatch.setattr(runtime, "_overhead_ps", lambda cold: 0)
-    value = runtime.place(np.ones((WIDTH, WIDTH), np.float32))
-    runtime.time(product(), {"x": value, "y": value}, cold=True)
-    assert len(opened) >= 4 and opened == ["1", "0"] * (len(opened) // 2)  # two windows at least
-
-
-@pytest.mark.parametrize(
-    ("threads", "windows_us", "expected_us", "used"),
-    [
-        (2, [50, 10, 10.5], 10, 3),  # the first was disturbed
-        (2, [10, 10.9], 10, 2),
-        (2, [80, 50, 30, 10], 10, WINDOWS),  # no two agree
-        (2, [40_000], 40_000, 1),  # long
-        (1, [50, 10], 50, 1),  # thread-CPU time isn't disturbed
-    ],
-)
-def test_wall_time_is_measured_until_two_windows_agree(
-    threads: int, windows_us: list[float], expected_us: float, used: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    runtime, taken = Runtime("cpu", threads), list[float]()
-
-    def window(*_: object) -> int:
-        taken.append(windows_us[len(taken)])
-        return int(taken[-1] * 1e6)
-
-    monkeypatch.setattr(runtime, "_time", window)
-    monkeypatch.setattr(runtime, "_overhead_ps", lambda cold: 0)
-    assert runtime.time(b"", {}) == expected_us * 1e6 and len(taken) == used
-
-
-@pytest.mark.parametrize(("run_ms", "measured"), [(0.01, 51), (1, 8), (3, 7), (20, 4), (100, 2)])
-def test_what_takes_longer_is_run_less_often(run_ms: float, measured: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    runtime, now = Runtime("cpu", 1), [0]
-
-    def run() -> list[Any]:
-        now[0] += int(run_ms * 1e6)
-        return []
-
-    monkeypatch.setattr(runtime, "open", lambda *_, **__: None)
-    monkeypatch.setattr(runtime, "bind", lambda *_: run)
-    monkeypatch.setattr(sessions, "time", SimpleNamespace(thread_time_ns=lambda: now[0]))
-    monkeypatch.setattr(runtime, "_overhead_ps", lambda cold: 0)
-    assert runtime.time(b"", {}) == run_ms * 1e9
-    before = 2 if run_ms * 1e6 < sessions.SLOW_NS else 1
-    assert now[0] == (before + measured) * run_ms * 1e6
-
-
-@pytest.mark.parametrize(("begins_us", "identity_us", "product_us"), [(3, 0.15, 0.45), (12, 0.6, 7), (3, 0.15, 0)])
-def test_a_node_costs_what_it_adds_to_a_run(
-    begins_us: float, identity_us: float, product_us: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The overhead is a run of no node, which can't be measured as such; a copy within a node is no node."""
-    runtime, takes = Runtime("cpu", 1), {"Identity": identity_us, "MatMul": product_us}
-
-    def window(model: bytes | Serialised, *_: object) -> int:
-        content = model.content if isinstance(model, Serialised) else model
-        assert isinstance(content, bytes)
-        return round((begins_us + sum(takes[node.op_type] for node in ModelProto.FromString(content).graph.node)) * 1e6)
-
-    monkeypatch.setattr(runtime, "_time", window)
-    assert runtime.time(product(), {}) == pytest.approx(product_us * 1e6)
-    assert runtime.time_of_copy(runtime.place(np.ones(1, np.float32))) == 0
-
-
-@pytest.mark.parametrize(("one_us", "more_us", "expected_us"), [(20, 84, 8), (20, 19, 0), (150, 950, 135)])
-def test_a_gpu_runs_copies_of_what_is_short(
-    one_us: float, more_us: float, expected_us: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A run of one is mostly its beginning and end, which a network has once."""
-    runtime = Runtime("cpu", 1)
-    runtime.provider = "cuda"
-
-    def window(model: bytes | Serialised, *_: object) -> int:
-        content = model.content if isinstance(model, Serialised) else model
-        assert isinstance(content, bytes)
-        return int((one_us if len(ModelProto.FromString(content).graph.node) == 1 else more_us) * 1e6)
-
-    monkeypatch.setattr(runtime, "_time", window)
-    monkeypatch.setattr(runtime, "_overhead_ps", lambda cold: 15 * 10**6)
-    assert runtime.time(product(), {}) == expected_us * 1e6
-
-
 def test_a_provider_that_does_not_work_is_an_error_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     import onnxruntime
 
     monkeypatch.setattr(sessions, "require_provider", lambda _: onnxruntime)  # as if it came with CUDA
     with pytest.raises(CostError, match="expected the provider CUDAExecutionProvider to work, found") as caught:
-        Runtime("cuda", 1)
+        Sessions("cuda", 1)
     assert type(caught.value) is CostError  # nothing that a cache would remember
 
 
 def test_a_model_that_onnxruntime_refuses_is_its_own_fault(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sessions.shutil, "disk_usage", lambda _: SimpleNamespace(free=0))
     with pytest.raises(KernelError, match="expected a model that onnxruntime takes, found"):
-        Runtime("cpu", 1).optimised(b"no model")
+        Sessions("cpu", 1).optimised(b"no model")
 
 
 def test_a_full_disk_is_not_the_models_fault(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sessions.shutil, "disk_usage", lambda _: SimpleNamespace(free=0))
     with pytest.raises(CostError, match="expected room for a model in /dev, found") as caught:
-        Runtime("cpu", 1)._dumped(product(), Path("/dev/full"))  # pyright: ignore[reportPrivateUsage]
+        Sessions("cpu", 1)._dumped(product(), Path("/dev/full"))  # pyright: ignore[reportPrivateUsage]
     assert type(caught.value) is CostError
 
 
 def test_a_missing_folder_for_temporary_files_is_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "none"))
     with pytest.raises(CostError, match=r"expected room for a model in .*none, found .*No such file"):
-        Runtime("cpu", 1).optimised(product())
-
-
-def test_memory_that_is_short_is_told_from_a_refusal() -> None:
-    shape = helper.make_tensor("shape", TensorProto.INT64, [3], [1 << 20, 1 << 20, 4])
-    x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, size) for name, size in (("x", [1]), ("y", None)))
-    graph = helper.make_graph([helper.make_node("Expand", ["x", "shape"], ["y"])], "large", [x], [y], [shape])
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=10)
-    runtime = Runtime("cpu", 1)
-    with pytest.raises(OutOfMemoryError, match="expected a model that runs, found"):
-        runtime.time(model.SerializeToString(), {"x": runtime.place(np.ones(1, np.float32))})
+        Sessions("cpu", 1).optimised(product())
 
 
 def test_large_weights_beside_a_model_are_not_written(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -166,7 +61,7 @@ def test_large_weights_beside_a_model_are_not_written(monkeypatch: pytest.Monkey
     model = ModelProto.FromString(product())
     model.graph.initializer.append(beside.declared("y", values))
     del model.graph.input[1], model.graph.output[0].type.tensor_type.shape.dim[:]
-    runtime, sizes = Runtime("cpu", 1), list[int]()
+    runtime, sizes = Sessions("cpu", 1), list[int]()
 
     def spied(dump: Path) -> bytes:
         sizes.append(sum(path.lstat().st_size for path in dump.parent.iterdir()))
@@ -182,22 +77,11 @@ def test_large_weights_beside_a_model_are_not_written(monkeypatch: pytest.Monkey
 def test_the_processor_is_asked_for_its_name_once(monkeypatch: pytest.MonkeyPatch) -> None:
     names = iter(["this one", "another machine's"])
     monkeypatch.setattr(sessions, "cpu_name", lambda: next(names))
-    runtime = Runtime("cpu", 1)
+    runtime = Sessions("cpu", 1)
     assert runtime.key == runtime.key and runtime.key.startswith("this one|")
     assert pickle.loads(pickle.dumps(runtime)).key.startswith("another machine's|")  # noqa: S301
 
 
 def test_a_string_is_no_value_on_a_device() -> None:
     with pytest.raises(KernelError, match=r"expected a value that onnxruntime takes, found .* non-string"):
-        Runtime("cpu", 1).place(np.full(2, "a", object))
-
-
-def test_a_pickled_runtime_brings_nothing_that_was_measured(monkeypatch: pytest.MonkeyPatch) -> None:
-    """On another machine that is wrong, and what empties the cache is twice as large as this."""
-    runtime, feeds = Runtime("cpu", 1), {"x": np.ones(4, np.float32)}
-    placed = {name: runtime.place(value) for name, value in feeds.items()}
-    runtime.time(identity(TensorProto.FLOAT, [4]), placed, cold=True)
-    assert len(pickle.dumps(runtime)) < 1000
-    monkeypatch.setattr(Runtime, "_time_of_nothing", lambda *_: 10**12)
-    other = pickle.loads(pickle.dumps(runtime))  # noqa: S301
-    assert other.time(identity(TensorProto.FLOAT, [4]), placed, cold=True) == 0
+        Sessions("cpu", 1).place(np.full(2, "a", object))

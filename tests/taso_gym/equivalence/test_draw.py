@@ -7,7 +7,8 @@ from model_texts import graph_of
 from taso_gym.equivalence.draw import ROUNDS, InputKind, bind_sizes, draw, input_kinds
 from taso_gym.errors import EquivalenceError
 from taso_gym.onnx_io.types import UNKNOWN
-from taso_gym.tensor import TensorType, symbol
+from taso_gym.symbolic import symbol
+from taso_gym.tensor import TensorType
 
 F32 = np.float32
 

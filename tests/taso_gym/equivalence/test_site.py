@@ -7,7 +7,8 @@ from taso_gym.builder import GraphBuilder
 from taso_gym.equivalence import check_site, drawn, validate, validation
 from taso_gym.equivalence.site import site_of
 from taso_gym.graph import Graph, producer_of
-from taso_gym.tensor import TensorType, symbol
+from taso_gym.symbolic import symbol
+from taso_gym.tensor import TensorType
 from taso_gym.weights import array_weight, literal
 
 F32 = np.float32

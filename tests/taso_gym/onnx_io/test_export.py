@@ -15,7 +15,8 @@ from taso_gym.errors import ModelError, OptionError
 from taso_gym.graph import Graph
 from taso_gym.onnx_io import from_model, load, save, to_model
 from taso_gym.signature import OpaqueOperator
-from taso_gym.tensor import TensorType, symbol
+from taso_gym.symbolic import symbol
+from taso_gym.tensor import TensorType
 from taso_gym.weights import GeneratedWeight, array_weight, literal
 
 FLOAT = TensorType("float", (2, 3))

@@ -12,7 +12,8 @@ from taso_gym.errors import OptionError
 from taso_gym.graph import Graph
 from taso_gym.onnx_io import from_model, load, to_model
 from taso_gym.onnx_io.convert import converted
-from taso_gym.tensor import TensorType, symbol
+from taso_gym.symbolic import symbol
+from taso_gym.tensor import TensorType
 
 
 def output_type(graph: Graph, index: int = 0) -> TensorType:

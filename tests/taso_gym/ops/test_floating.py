@@ -5,7 +5,7 @@ import pytest
 from taso_gym.errors import MissingPackageError, ModelError
 from taso_gym.ops import FLOAT64, NUMPY, OPERATORS, evaluate
 from taso_gym.ops.floating import cupy_module
-from taso_gym.tensor import symbol
+from taso_gym.symbolic import symbol
 
 UNARY = [
     "Neg",

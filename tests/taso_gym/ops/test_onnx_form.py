@@ -6,7 +6,8 @@ from taso_gym.errors import ModelError, TypeInferenceError
 from taso_gym.ops import MICROSOFT, OPERATORS
 from taso_gym.ops.onnx_form import conforms, from_onnx, to_onnx
 from taso_gym.signature import signature
-from taso_gym.tensor import TensorType, dtype_code, symbol
+from taso_gym.symbolic import symbol
+from taso_gym.tensor import TensorType, dtype_code
 
 N, T = symbol("N"), symbol("T")
 

@@ -8,7 +8,8 @@ from taso_gym.errors import TypeInferenceError
 from taso_gym.ops import MICROSOFT, OPERATORS
 from taso_gym.ops.operator import kind_of, shortest
 from taso_gym.signature import signature
-from taso_gym.tensor import TensorType, symbol
+from taso_gym.symbolic import symbol
+from taso_gym.tensor import TensorType
 
 X = TensorType("float", (2, 3))
 N = symbol("N")

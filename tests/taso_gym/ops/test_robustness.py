@@ -11,7 +11,8 @@ from operator_samples import SAMPLES, Sample
 
 from taso_gym.errors import TypeInferenceError
 from taso_gym.signature import signature
-from taso_gym.tensor import TensorType, symbol
+from taso_gym.symbolic import symbol
+from taso_gym.tensor import TensorType
 
 DIMS = [0, 1, 2, 3, 4, 6, symbol("N"), symbol("N") * 2]
 DTYPES = ["float"] * 6 + ["int64", "int32", "bool", "float16", "string"]

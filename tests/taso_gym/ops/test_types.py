@@ -18,7 +18,8 @@ from taso_gym.ops import OPERATORS, evaluate
 from taso_gym.ops.evaluate import bind_attr
 from taso_gym.ops.onnx_form import conforms, from_onnx, to_onnx
 from taso_gym.signature import Signature, signature
-from taso_gym.tensor import TensorType, bind, dtype_code, symbol
+from taso_gym.symbolic import bind, symbol
+from taso_gym.tensor import TensorType, dtype_code
 
 each = pytest.mark.parametrize("sample", SAMPLES, ids=str)
 NOT_INFERRED = {"GroupNormalization"}

@@ -10,7 +10,8 @@ from taso_gym.rules.functions import FUNCTIONS, Operand
 from taso_gym.rules.lists import Undefined
 from taso_gym.rules.notation import parse_rules
 from taso_gym.rules.rule import Expr
-from taso_gym.tensor import TensorType, symbol
+from taso_gym.symbolic import symbol
+from taso_gym.tensor import TensorType
 from taso_gym.weights import GeneratedWeight, array_weight, literal
 
 N, M = symbol("n"), symbol("m")

@@ -14,7 +14,7 @@ from taso_gym.rules.files import package_sets, read_rules
 from taso_gym.rules.rule import Rule
 from taso_gym.rules.ruleset import RuleSet, is_portable, rule_digest
 from taso_gym.rules.state import RewriteState, check
-from taso_substitutions.verify import Passed, check_rule, testing
+from taso_substitutions.verify import Passed, check_rule, trial
 from taso_substitutions.verify.sampling import sample_instances
 from taso_substitutions.verify.values import numbers, relative_error
 
@@ -67,7 +67,7 @@ def test_every_rule_has_a_certificate_and_none_is_stale(path: Path) -> None:
     rows = [json.loads(line) for line in sidecar.read_text(encoding="utf-8").splitlines()]
     assert [(row["rule"], row["name"]) for row in rows] == [(rule_digest(r), r.name) for r in read_rules(path)]
     assert {row["numerics"] for row in rows} <= {"exact", "reassociate", "fast"}
-    assert all(row["error"] <= testing.TOLERANCE for row in rows)
+    assert all(row["error"] <= trial.TOLERANCE for row in rows)
     assert [row["name"] for row in rows if row["status"] not in ("proved", "bounded", "analytic")] == []
 
 

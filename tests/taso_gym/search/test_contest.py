@@ -34,7 +34,8 @@ from taso_gym.search.evidence import START, Evidence
 from taso_gym.search.finalist import Finalist
 from taso_gym.search.race import HEATS, race_seconds
 from taso_gym.search.rivals import Rivals
-from taso_gym.tensor import TensorType, symbol
+from taso_gym.symbolic import symbol
+from taso_gym.tensor import TensorType
 
 pytest.importorskip("onnxruntime")
 

@@ -3,7 +3,8 @@ from rule_discovery import discovered
 
 from taso_gym.rules.notation import parse_rules
 from taso_gym.rules.rule import Rule
-from taso_gym.tensor import TensorType, symbol
+from taso_gym.symbolic import symbol
+from taso_gym.tensor import TensorType
 from taso_substitutions.derivation.derive import Deriver
 from taso_substitutions.equalities.terms import Equality, canonical
 

@@ -5,7 +5,7 @@ from taso_substitutions.enumeration.fragments import FRAGMENTS
 from taso_substitutions.equalities.generalise import Generaliser
 from taso_substitutions.equalities.sizes import equalities
 from taso_substitutions.equalities.statement import is_proved, outcome_of
-from taso_substitutions.verify.testing import Counterexample
+from taso_substitutions.verify.trial import Counterexample
 
 
 def test_facts_become_conditions() -> None:

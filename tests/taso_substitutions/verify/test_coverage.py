@@ -14,7 +14,8 @@ from taso_substitutions.verify.instance import Instance
 from taso_substitutions.verify.levels import assess
 from taso_substitutions.verify.prover import UnprovableError, follows, prove
 from taso_substitutions.verify.sampling import sample_instances
-from taso_substitutions.verify.testing import Counterexample, Passed, check_rule, type_fault
+from taso_substitutions.verify.testing import Passed, check_rule, type_fault
+from taso_substitutions.verify.trial import Counterexample
 
 
 def rule_of(text: str) -> Rule:

@@ -10,7 +10,7 @@ from taso_substitutions.verify.coverage import uniform
 from taso_substitutions.verify.levels import Evidence, assess
 from taso_substitutions.verify.normal import canonical, polynomial
 from taso_substitutions.verify.sampling import sample_instances
-from taso_substitutions.verify.testing import Counterexample
+from taso_substitutions.verify.trial import Counterexample
 
 
 def level(text: str) -> Evidence:

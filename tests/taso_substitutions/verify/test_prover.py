@@ -140,6 +140,13 @@ def test_false_rules_stay_unproved(text: str, given: dict[str, Any], method: Any
         shown(text, method, **given)
 
 
+def test_the_tensors_of_a_rest_are_none_of_the_named_ones() -> None:
+    one = Operand(TensorType("float", (2, 3)))
+    (rule,) = parse_rules("rule: Max(x0, *x) => Max(*x)")
+    with pytest.raises(UnprovableError):
+        prove(rule, Binding({"x0": one, "x": (one, one)}, {}, 23))
+
+
 LACKING: list[tuple[str, dict[str, Any]]] = [
     ("Relu(x) => Reshape(Reshape(Relu(x), shape=[3, 4]), shape=[3, 4])", {"x": (3, 4)}),
     ("MatMul(x, y) => MatMul(x, Split(Concat(y, y, axis=0), axis=0, split=[dim(x, 0), dim(y, 0)])[1])",

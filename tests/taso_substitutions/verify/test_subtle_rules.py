@@ -4,7 +4,7 @@ import pytest
 
 from taso_gym.rules.notation import parse_rules
 from taso_substitutions.verify.levels import assess
-from taso_substitutions.verify.testing import Counterexample
+from taso_substitutions.verify.trial import Counterexample
 
 IMAGES = "rank(x) == 4 and rank(a) == 4 and rank(b) == 4"
 FALSE = {

@@ -19,7 +19,8 @@ from taso_gym.graph import (
 )
 from taso_gym.ops import OPERATORS
 from taso_gym.signature import HASH_MODULUS, Signature, node_hash, signature, stable_hash
-from taso_gym.tensor import Dim, TensorType, ValueType
+from taso_gym.symbolic import Dim
+from taso_gym.tensor import TensorType, ValueType
 
 
 class GraphBuilder:

@@ -16,7 +16,7 @@ from taso_substitutions.verify.levels import assess
 from taso_substitutions.verify.normal.analytic import AXIOMS
 from taso_substitutions.verify.prover import prove
 from taso_substitutions.verify.sampling import sample_instances
-from taso_substitutions.verify.testing import Counterexample
+from taso_substitutions.verify.trial import Counterexample
 
 
 def explain(

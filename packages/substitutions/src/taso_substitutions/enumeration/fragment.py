@@ -9,7 +9,8 @@ from typing import Any, NamedTuple, TypeVar
 
 from taso_gym.errors import OptionError
 from taso_gym.ops import OPERATORS, Operator
-from taso_gym.tensor import Dim, Poly, TensorType, symbol
+from taso_gym.symbolic import Dim, Poly, symbol
+from taso_gym.tensor import TensorType
 
 BY_KEY = {op.key: op for op in OPERATORS.values()}
 WINDOWED = frozenset({"Conv", "AveragePool", "MaxPool", "GlobalAveragePool", "BatchNormalization"})

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from itertools import permutations
 
 from taso_gym.errors import OptionError
-from taso_gym.tensor import Dim, symbol
+from taso_gym.symbolic import Dim, symbol
 from taso_substitutions.enumeration.fragment import Fragment, Instance, fragment, op
 
 ADD, MUL = op("Add", 2, alike=True), op("Mul", 2)

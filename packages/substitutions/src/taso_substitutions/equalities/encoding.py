@@ -7,7 +7,8 @@ from typing import Any
 
 from taso_gym.errors import RuleError
 from taso_gym.rules.rule import Call, Expr, Output, Root, Term, Var
-from taso_gym.tensor import Dim, TensorType, floor_div, quotient_of, symbol
+from taso_gym.symbolic import Dim, floor_div, quotient_of, symbol
+from taso_gym.tensor import TensorType
 from taso_substitutions.equalities.candidates import expression
 from taso_substitutions.equalities.terms import Equality, literal
 

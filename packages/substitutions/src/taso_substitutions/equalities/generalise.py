@@ -19,7 +19,7 @@ from taso_gym.rules.functions import Operand
 from taso_gym.rules.notation import parse_rules
 from taso_gym.rules.rule import Call, Output, Root, Rule, Term, Var
 from taso_gym.rules.ruleset import operators_of
-from taso_gym.tensor import Dim
+from taso_gym.symbolic import Dim
 from taso_substitutions.equalities.terms import (
     Equality,
     attribute_variables,

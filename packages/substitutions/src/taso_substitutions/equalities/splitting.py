@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from taso_gym.rules.rule import Rule, Term
 from taso_gym.rules.unparse import unparse_term
-from taso_gym.tensor import Dim, Poly
+from taso_gym.symbolic import Dim, Poly
 from taso_substitutions.equalities.generalise import General, Generaliser
 from taso_substitutions.equalities.sizes import ATOM, dimensions, equalities, ranks_of
 from taso_substitutions.equalities.statement import first_that_passes

@@ -25,7 +25,8 @@ from taso_substitutions.verify.facts import SLIDES
 from taso_substitutions.verify.instance import Instance
 from taso_substitutions.verify.prover import Proof
 from taso_substitutions.verify.sampling import sample_instances
-from taso_substitutions.verify.testing import Counterexample, Passed, check_rule, type_fault
+from taso_substitutions.verify.testing import Passed, check_rule, type_fault
+from taso_substitutions.verify.trial import Counterexample
 
 INSTANCES = 6
 """Instances that T1 proves a rule on."""

@@ -18,7 +18,8 @@ from taso_substitutions.verify.coverage import Coverage, RefutedError, cover
 from taso_substitutions.verify.levels import assess
 from taso_substitutions.verify.prover import UnprovableError, prove
 from taso_substitutions.verify.sampling import sample_instances
-from taso_substitutions.verify.testing import FEW_TRIES, Counterexample, check_rule, simplest
+from taso_substitutions.verify.testing import FEW_TRIES, check_rule, simplest
+from taso_substitutions.verify.trial import Counterexample
 
 FIRST = 4
 """Instances that are tested before a proof is tried; a rule that isn't proved is tested with more."""

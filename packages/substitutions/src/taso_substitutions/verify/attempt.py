@@ -12,7 +12,7 @@ from taso_gym.rules.conditions import Binding, evaluate, truth
 from taso_gym.rules.functions import Operand
 from taso_gym.rules.lists import Undefined
 from taso_gym.rules.rule import Expr, Rule
-from taso_gym.tensor import Dim, Poly
+from taso_gym.symbolic import Dim, Poly
 from taso_substitutions.verify.normal.axes import UNIT, Axis, UnprovableError, atoms_of
 from taso_substitutions.verify.normal.evaluation import Evaluator, calls_of
 from taso_substitutions.verify.normal.index_module import IndexModule

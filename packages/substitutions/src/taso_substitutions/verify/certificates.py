@@ -17,7 +17,7 @@ from taso_gym.errors import EquivalenceError, RuleError
 from taso_gym.rules.rule import Rule
 from taso_gym.rules.ruleset import rule_digest
 from taso_substitutions.verify.levels import Bounded, Evidence, Symbolic, assess
-from taso_substitutions.verify.testing import Counterexample
+from taso_substitutions.verify.trial import Counterexample
 
 LEAST_ERROR = 1e-15
 """Errors below are stated as this: they differ from machine to machine."""

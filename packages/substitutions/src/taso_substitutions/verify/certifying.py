@@ -18,7 +18,7 @@ from taso_gym.rules.rule import Rule
 from taso_gym.rules.ruleset import rule_digest
 from taso_substitutions.verify.certificates import Row, certificate, read_rows, sidecar_of
 from taso_substitutions.verify.levels import assess
-from taso_substitutions.verify.testing import Counterexample
+from taso_substitutions.verify.trial import Counterexample
 
 CODE = ("taso_gym.ops", "taso_gym.rules", "taso_substitutions.verify")
 """Packages that decide what a row says."""

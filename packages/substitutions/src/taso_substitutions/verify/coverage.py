@@ -29,7 +29,8 @@ from taso_substitutions.verify.instance import Instance, Side
 from taso_substitutions.verify.operands import DTYPES
 from taso_substitutions.verify.prover import Dimension, Proof, follows
 from taso_substitutions.verify.site import CallSite
-from taso_substitutions.verify.testing import Counterexample, type_fault
+from taso_substitutions.verify.testing import type_fault
+from taso_substitutions.verify.trial import Counterexample
 
 SIZE = 6
 """Size of all axes of an example: the prover keeps apart what is equal by accident."""

@@ -20,7 +20,8 @@ from taso_gym.rules.lists import Undefined
 from taso_gym.rules.rightside import literal_dtype
 from taso_gym.rules.rule import Absent, AllOutputs, Call, Constant, Expr, Output, Rest, Root, Var
 from taso_gym.signature import Signature, signature
-from taso_gym.tensor import Shape, TensorType, numpy_dtype
+from taso_gym.symbolic import Shape
+from taso_gym.tensor import TensorType, numpy_dtype
 
 KEYS = {op.key: op for op in OPERATORS.values()}
 """Operators by the name that rules write."""

@@ -19,7 +19,8 @@ from taso_substitutions.verify.instance import Instance
 from taso_substitutions.verify.normal.factors import WorkExhaustedError
 from taso_substitutions.verify.prover import Proof, UnprovableError, prove
 from taso_substitutions.verify.sampling import sample_instances
-from taso_substitutions.verify.testing import Counterexample, Passed, Trial, check_rule, simplest
+from taso_substitutions.verify.testing import Passed, check_rule, simplest
+from taso_substitutions.verify.trial import Counterexample, Trial
 
 Status = Literal["proved", "bounded", "analytic", "tested"]
 ORDERED = frozenset({"literal", "max", "piecewise", "scale", "case"})

@@ -15,7 +15,8 @@ from taso_gym.errors import CostError
 from taso_gym.graph import Graph
 from taso_gym.ops import OPERATORS
 from taso_gym.signature import OpaqueOperator, signature
-from taso_gym.tensor import Poly, TensorType, ValueType
+from taso_gym.symbolic import Poly
+from taso_gym.tensor import TensorType, ValueType
 
 SQUARES, LONG = (256, 512, 1024), (1 << 14, 1 << 18, 1 << 24)
 

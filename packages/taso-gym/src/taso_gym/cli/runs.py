@@ -10,7 +10,7 @@ from taso_gym.cli.timing import ORIGINAL
 from taso_gym.cost import bind_dims
 from taso_gym.cost.measure import measure
 from taso_gym.cost.packages import require_provider
-from taso_gym.cost.sessions import Runtime
+from taso_gym.cost.runtime import Runtime
 from taso_gym.equivalence import Baseline
 from taso_gym.equivalence.subject import subject
 from taso_gym.errors import CostError, EquivalenceError

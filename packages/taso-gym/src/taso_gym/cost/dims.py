@@ -11,7 +11,8 @@ from typing import cast
 from taso_gym.checks import check_kind, check_sizes
 from taso_gym.errors import OptionError
 from taso_gym.graph import Graph
-from taso_gym.tensor import Dim, Poly, TensorType, ValueType, itemsize_bits
+from taso_gym.symbolic import Dim, Poly
+from taso_gym.tensor import TensorType, ValueType, itemsize_bits
 
 LEADING, OTHER = 1, 128
 """Value of an unbound symbol on the leading axis (a batch) and on any other (a sequence)."""

@@ -9,7 +9,8 @@ from contextlib import suppress
 
 from taso_gym.cost.executed import Executed
 from taso_gym.cost.machine import memory_bytes
-from taso_gym.cost.node_times import COLD, NodeTimes, Turn, bytes_of
+from taso_gym.cost.node_keys import COLD, bytes_of
+from taso_gym.cost.node_times import NodeTimes, Turn
 from taso_gym.cost.region import Region
 from taso_gym.errors import KernelError, OutOfMemoryError
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from onnx import AttributeProto, ModelProto, NodeProto, TensorProto, ValueInfoProto, defs, helper, numpy_helper
 
 from taso_gym.cost.beside import Serialised
-from taso_gym.cost.sessions import Runtime
+from taso_gym.cost.runtime import Runtime
 from taso_gym.cost.small_model import IR_VERSION, OPSET, STAND_IN, SmallModel, draw
 from taso_gym.signature import stable_hash
 from taso_gym.tensor import TensorType, dtype_name

@@ -20,9 +20,9 @@ from typing import Any
 from numpy.typing import NDArray
 
 from taso_gym import onnx_io
-from taso_gym.cost.node_times import operands_of, operator_of, shapes_of
+from taso_gym.cost.node_keys import operands_of, operator_of, shapes_of
 from taso_gym.cost.packages import temporary_folder
-from taso_gym.cost.sessions import Runtime
+from taso_gym.cost.runtime import Runtime
 from taso_gym.graph import Graph
 
 WARM, RUNS, SECONDS = 2, 20, 4.0

@@ -12,7 +12,8 @@ from typing import cast
 
 from taso_gym.graph import Graph, Node, producer_of
 from taso_gym.signature import Signature
-from taso_gym.tensor import Shape, TensorType, ValueType
+from taso_gym.symbolic import Shape
+from taso_gym.tensor import TensorType, ValueType
 
 CONVOLUTIONS = frozenset({"Conv", "ms.FusedConv"})
 POOLS, GLOBAL_POOLS = frozenset({"MaxPool", "AveragePool"}), frozenset({"GlobalAveragePool", "GlobalMaxPool"})

@@ -9,12 +9,10 @@ no fast phase: times that scatter are taken again, some other time, and added to
 from __future__ import annotations
 
 import json
-import re
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
-from functools import cache, cached_property
-from math import prod
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -22,20 +20,17 @@ from taso_gym.cost.cache import Cache
 from taso_gym.cost.eviction import LARGE
 from taso_gym.cost.executed import Executed
 from taso_gym.cost.looks import Looks
-from taso_gym.cost.sessions import Runtime
+from taso_gym.cost.node_keys import COLD, operands_of
+from taso_gym.cost.runtime import Runtime
 from taso_gym.cost.turns import TURNS, Taken, between, quiet, uncertainty
 from taso_gym.errors import CostError, KernelError, OutOfMemoryError
 
 METHOD = 12
 """How costs are measured; what an earlier version of the package put into a cache isn't taken for the same."""
-COLD = "out of cache "
-"""Begins the key of a node that is measured with its memory out of the cache, as well as in it."""
 LONG_PS = 10**11
 """A node that takes so long takes the same out of the cache: what the cache can hold is read in few milliseconds."""
 CAUTION = 0.9
 """Part of the nodes that cost no more in turns than cautious times say."""
-OPERAND = re.compile(r"(const )?[a-z]\w*\[([0-9, ]*)\]")
-"""An operand in the key of a node: its type and shape, and whether it is constant."""
 
 
 class Turn(NamedTuple):
@@ -244,30 +239,6 @@ class NodeTimes:
 
     def _key(self, name: str) -> str:
         return f"{self._runtime.key}|method {METHOD}|{name}"
-
-
-def operator_of(key: str) -> str:
-    """Return the operator of a node, by its key, without domain and opset."""
-    return key.removeprefix(COLD).partition("[")[0].rpartition(".")[2].partition("-")[0]
-
-
-def shapes_of(key: str) -> list[tuple[bool, list[int]]]:
-    """Return (whether it is constant, shape) of each operand of a node, by its key."""
-    found = OPERAND.findall(key[key.rfind("](") + 1 :])
-    return [(bool(const), [int(size) for size in shape.split(",") if size]) for const, shape in found]
-
-
-def bytes_of(key: str) -> int:
-    """Return about how many bytes the operands of a node have, by its key, each element four."""
-    return sum(4 * prod(shape) for _, shape in shapes_of(key))
-
-
-@cache
-def operands_of(key: str) -> tuple[float, int]:
-    """Return which part of the elements that a node reads are constants, and how many its largest other operand has."""
-    sizes = [(const, prod(shape)) for const, shape in shapes_of(key)]
-    constants, others = ([size for const, size in sizes if const is kind] for kind in (True, False))
-    return sum(constants) / (sum(constants + others) or 1), max(others, default=0)
 
 
 def _mixed(key: str, outside: float, times: Mapping[str, int]) -> int:

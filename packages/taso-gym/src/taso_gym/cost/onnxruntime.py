@@ -27,11 +27,12 @@ from taso_gym.cost.eviction import cache_bytes
 from taso_gym.cost.executed import Executed, block_channels, executed_in, executed_nodes, smallest_view
 from taso_gym.cost.in_place import USUAL, kernel_times, share_outside
 from taso_gym.cost.layout import Layouts
-from taso_gym.cost.node_times import COLD, NodeTimes, Turn
+from taso_gym.cost.node_keys import COLD
+from taso_gym.cost.node_times import NodeTimes, Turn
 from taso_gym.cost.opaque_model import time_alone
 from taso_gym.cost.region import Region
 from taso_gym.cost.regional import RegionalCost, describe
-from taso_gym.cost.sessions import Runtime
+from taso_gym.cost.runtime import Runtime
 from taso_gym.cost.small_model import OPSET, SmallModel, draw_inputs
 from taso_gym.cost.work import Work
 from taso_gym.errors import OptionError

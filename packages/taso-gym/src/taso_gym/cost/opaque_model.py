@@ -13,7 +13,7 @@ from onnx import ModelProto, TensorProto, ValueInfoProto, helper, numpy_helper
 from taso_gym.cost.dims import Dims, size_bytes, sizes_of
 from taso_gym.cost.machine import memory_bytes
 from taso_gym.cost.packages import failure
-from taso_gym.cost.sessions import Runtime
+from taso_gym.cost.runtime import Runtime
 from taso_gym.cost.small_model import IR_VERSION, draw
 from taso_gym.errors import KernelError, OutOfMemoryError
 from taso_gym.onnx_io.reference import blank_node, named_node

@@ -1,15 +1,13 @@
-"""Sessions of onnxruntime on a provider, and how long their runs take."""
+"""Sessions of onnxruntime on a provider, and the values that they run on."""
 
 from __future__ import annotations
 
 import os
 import shutil
-import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 import numpy as np
@@ -19,33 +17,16 @@ from onnx import ModelProto, TensorProto, helper
 
 from taso_gym.checks import check_positive
 from taso_gym.cost.beside import ELSEWHERE, LARGE_BYTES, Serialised, aligned
-from taso_gym.cost.copies import copied, identity
-from taso_gym.cost.eviction import Eviction
+from taso_gym.cost.copies import identity
 from taso_gym.cost.machine import cpu_name, gpu_name
 from taso_gym.cost.packages import PROVIDERS, failure, require_provider, temporary_folder
 from taso_gym.errors import CostError, KernelError, one_line
 
-MIN_RUNS, MAX_RUNS = 7, 51
-COLD_RUNS = 6
-"""Runs where the cache is emptied before each, which takes longer than most of them."""
-SLOW_NS, SLOW_RUNS = 5_000_000, 4
-"""A model that takes so long is run so often: its times scatter less, and its code is a small part of what it reads."""
-LONG_NS, LONG_RUNS = 40_000_000, 2
-"""One that takes so long is run so often: what disturbs it lasts as long as all its runs."""
-ENOUGH_NS = 8_000_000
-"""More runs at once say little more: what disturbs them lasts longer (`benchmarks/scatter.py`)."""
-COPIES, SHORT_PS = 8, 10**8
-"""On a GPU so many copies of a node in the same run tell how long one takes, if a run of it takes less than this."""
-NOTHINGS, TRIES = 32, 3
-"""So many more nodes that do nothing tell what running a node as such takes; least of so many times."""
 LARGEST_BYTES = 1 << 31
 """No model that is written takes more: where so much is free, the disk isn't why one couldn't be written."""
-WINDOWS, WINDOWS_DIFFER = 4, 0.1
-"""Wall time is measured until two times differ by no more, so often at most: other processes disturb it for a while.
-What takes long (`LONG_NS`) is measured once."""
 
 
-class Runtime:
+class Sessions:
     """onnxruntime on one provider with a number of threads.
 
     Raises:
@@ -58,7 +39,6 @@ class Runtime:
         check_positive(threads=threads)
         self.provider, self.threads = provider, int(threads)
         require_provider(provider)
-        self._overheads, self._nodes = dict[bool, int](), dict[bool, int]()
         self.expect_working()
 
     @property
@@ -73,9 +53,8 @@ class Runtime:
         return f"{device}|{PROVIDERS[self.provider]}|onnxruntime {self.ort.__version__}|{self.threads} threads"
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave behind what was measured when pickled: another machine may read it."""
-        kept = {name: value for name, value in self.__dict__.items() if name not in ("key", "_evict")}
-        return {**kept, "_overheads": {}, "_nodes": {}}
+        """Leave behind what machine this is when pickled: another one may read it."""
+        return {name: value for name, value in self.__dict__.items() if name != "key"}
 
     def expect_working(self) -> None:
         """Run something small on a GPU, whose driver may be missing, and which may fail at any time.
@@ -213,88 +192,3 @@ class Runtime:
             return binding.get_outputs()
 
         return run
-
-    def time(self, model: bytes | Serialised, feeds: Mapping[str, Any], cold: bool = False) -> int:
-        """Return the picoseconds of a run of a model as it is, without the overhead of a run as such.
-
-        Median of thread-CPU time at one CPU thread, least wall time at several, median of wall time on a GPU. There the
-        device works on one node while the host starts the next: of a short node it is what each further copy of it in
-        the same run adds, the longer of the two.
-
-        Args:
-            model: of one node, serialised, its large weights in it or beside it.
-            feeds: values of its inputs, placed.
-            cold: begin each run with the model's inputs in the CPU's cache, but nothing else that is large.
-
-        Raises:
-            CostError: it can't be loaded or run.
-        """
-        found = self._undisturbed(model, feeds, cold)
-        if self.provider != "cpu" and found < SHORT_PS:
-            return max(self._time(copied(model, COPIES), feeds, cold) - found, 0) // COPIES
-        overhead = self._overhead_ps(cold)
-        if found < 2 * overhead:  # most of it: what else the machine does should be the same for both
-            overhead = min(overhead, self._time_of_nothing(0, cold) - self._node_ps(cold))
-        return max(found - overhead, 0)
-
-    def _undisturbed(self, model: bytes | Serialised, feeds: Mapping[str, Any], cold: bool) -> int:
-        found = [self._time(model, feeds, cold)]
-        while self.provider == "cpu" and self.threads > 1 and len(found) < WINDOWS and found[0] < LONG_NS * 1000:
-            if len(found) > 1 and found[1] <= (1 + WINDOWS_DIFFER) * found[0]:
-                break
-            found = sorted([*found, self._time(model, feeds, cold)])
-        return found[0]
-
-    def _time(self, model: bytes | Serialised, feeds: Mapping[str, Any], cold: bool) -> int:
-        evict = self._evict if cold else None
-        run = self.bind(self.open(model, optimise=False), feeds)
-        cpu = self.provider == "cpu" and self.threads == 1
-        clock = time.thread_time_ns if cpu else time.perf_counter_ns
-        start = clock()
-        written = run()
-        took = clock() - start
-        slow = took > SLOW_NS
-        twin = self.bind(self.open(model, optimise=False, spin=False), feeds) if evict and not slow else None
-        if not slow:
-            written = run()
-        fast, most = (COLD_RUNS, COLD_RUNS) if evict else (MIN_RUNS, MAX_RUNS)
-        least = LONG_RUNS if took > LONG_NS else SLOW_RUNS if slow else fast
-        runs: list[int] = []
-        while len(runs) < least or (len(runs) < most and sum(runs) < ENOUGH_NS):
-            if evict:
-                evict(feeds.values(), written, large=len(runs) % 2 == 0)
-            if twin:
-                twin()  # brings back the code
-            start = clock()
-            written = run()
-            runs.append(clock() - start)
-        if cpu and evict:  # large results stay in the cache or not, as the memory that they get has been used lately
-            return int((median(runs[::2]) + median(runs[1::2])) * 500)
-        summary = min if self.provider == "cpu" and not cpu else median
-        return int(summary(runs) * 1000)
-
-    @cached_property
-    def _evict(self) -> Eviction:
-        return Eviction()
-
-    def time_of_copy(self, value: Any, cold: bool = False) -> int:
-        """Return the picoseconds of copying a placed value of floats within a node, as `time` does."""
-        copied_ps = self.time(identity(value.element_type(), value.shape()), {"x": value}, cold)
-        return max(copied_ps - self._node_ps(cold), 0)
-
-    def _overhead_ps(self, cold: bool) -> int:
-        """Return the picoseconds of a run of no node: one of a node that does nothing, less that node."""
-        if cold not in self._overheads:
-            self._overheads[cold] = min(self._time_of_nothing(0, cold) for _ in range(TRIES)) - self._node_ps(cold)
-        return self._overheads[cold]
-
-    def _node_ps(self, cold: bool) -> int:
-        """Return the picoseconds that a node adds to a run on a CPU, whatever it does; a GPU's host runs ahead."""
-        if self.provider == "cpu" and cold not in self._nodes:
-            one, many = (min(self._time_of_nothing(copies, cold) for _ in range(TRIES)) for copies in (0, NOTHINGS))
-            self._nodes[cold] = max(many - one, 0) // NOTHINGS
-        return self._nodes.get(cold, 0)
-
-    def _time_of_nothing(self, copies: int, cold: bool) -> int:
-        feeds = {"x": self.place(np.ones(1, np.float32))}
-        return self._time(copied(identity(TensorProto.FLOAT, [1]), copies), feeds, cold)

@@ -8,7 +8,8 @@ from taso_gym.cost.dims import Dims, size_bytes
 from taso_gym.cost.region import Region
 from taso_gym.ops import Operator
 from taso_gym.signature import Signature
-from taso_gym.tensor import Poly, TensorType
+from taso_gym.symbolic import Poly
+from taso_gym.tensor import TensorType
 
 READS_PART = frozenset({"Gather", "GatherElements", "GatherND", "Slice"})
 """Operators that read no more of their first input than they write."""

@@ -16,7 +16,8 @@ from taso_gym.equivalence.compare import Value
 from taso_gym.errors import EquivalenceError
 from taso_gym.graph import SINK, Graph, Node, output_index, producer_of, value_of
 from taso_gym.signature import OpaqueOperator
-from taso_gym.tensor import FLOATS, Dim, OtherType, Poly, TensorType, ValueType, bind, dtype_name, numpy_dtype
+from taso_gym.symbolic import Dim, Poly, bind
+from taso_gym.tensor import FLOATS, OtherType, TensorType, ValueType, dtype_name, numpy_dtype
 
 PASSES_ON = frozenset(
     ("Cast", "Clip", "Concat", "Expand", "Flatten", "Identity", "Reshape", "Slice", "Split", "Squeeze", "Transpose")

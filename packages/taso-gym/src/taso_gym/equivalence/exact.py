@@ -16,7 +16,8 @@ import numpy as np
 from taso_gym.equivalence.draw import InputKind
 from taso_gym.graph import Graph, Node, Weight, value_of
 from taso_gym.signature import OpaqueOperator
-from taso_gym.tensor import FLOATS, Dim, TensorType, ValueType, bind, numpy_dtype, product
+from taso_gym.symbolic import Dim, bind, product
+from taso_gym.tensor import FLOATS, TensorType, ValueType, numpy_dtype
 
 MAGNITUDES = (100, 10, 3, 1)
 """Whole numbers up to the first of these that a graph computes with exactly are drawn as its floating-point inputs."""

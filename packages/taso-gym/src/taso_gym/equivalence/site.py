@@ -19,7 +19,8 @@ from taso_gym.onnx_io.reference import run_graph
 from taso_gym.ops import Operator
 from taso_gym.ops.floating import FLOAT64
 from taso_gym.signature import Signature
-from taso_gym.tensor import Dim, TensorType
+from taso_gym.symbolic import Dim
+from taso_gym.tensor import TensorType
 
 SITE_TOLERANCE = {"double": 1e-6, "float": 1e-6, "float16": 8e-3, "bfloat16": 6e-2}
 """Largest error of a site by the element type of its result, relative to the magnitude.

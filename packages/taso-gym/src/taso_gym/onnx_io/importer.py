@@ -29,7 +29,8 @@ from taso_gym.onnx_io.wire import Span
 from taso_gym.ops import OPERATORS
 from taso_gym.ops.onnx_form import Imported, from_onnx
 from taso_gym.signature import OpaqueOperator, Signature, opaque_signature, signature, strip_absent
-from taso_gym.tensor import Dim, Poly, TensorType, ValueType, numpy_dtype
+from taso_gym.symbolic import Dim, Poly
+from taso_gym.tensor import TensorType, ValueType, numpy_dtype
 from taso_gym.weights import ArrayWeight
 
 Operands = tuple[int | None, ...]

@@ -18,7 +18,8 @@ from taso_gym.onnx_io.structure import FIRST_IR_WITH_OVERRIDES
 from taso_gym.onnx_io.tensors import TensorReader, size_bytes, strings, tensor_type
 from taso_gym.onnx_io.types import TypeReader
 from taso_gym.onnx_io.wire import Span
-from taso_gym.tensor import Shape, TensorType, ValueType
+from taso_gym.symbolic import Shape
+from taso_gym.tensor import TensorType, ValueType
 from taso_gym.weights import ArrayWeight, FilledWeight
 
 MOST_INNER_BYTES = 2_000_000_000

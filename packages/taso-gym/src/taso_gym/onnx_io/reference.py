@@ -15,7 +15,8 @@ from taso_gym.ops.evaluate import evaluate
 from taso_gym.ops.floating import NUMPY
 from taso_gym.ops.modules import ArrayModule
 from taso_gym.signature import OpaqueOperator
-from taso_gym.tensor import Poly, TensorType, ValueType, symbol
+from taso_gym.symbolic import Poly, symbol
+from taso_gym.tensor import TensorType, ValueType
 
 Value = Any
 """An array, or what ``onnx.reference`` uses for other types: a list for a sequence, None for an empty optional."""

@@ -16,7 +16,8 @@ from taso_gym.errors import TypeInferenceError
 from taso_gym.ops.evaluate import evaluate
 from taso_gym.ops.reshaping import reshape_attrs
 from taso_gym.signature import OpaqueOperator, Signature
-from taso_gym.tensor import Dim, Poly, TensorType, ValueType, bounds
+from taso_gym.symbolic import Dim, Poly, bounds
+from taso_gym.tensor import TensorType, ValueType
 
 ShapeValue = NDArray[Any]
 """An int64 array where all elements are known, truth values as 0 and 1, else an object array of `Dim`; of rank 0 or 1.

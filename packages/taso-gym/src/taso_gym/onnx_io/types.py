@@ -8,7 +8,8 @@ from onnx import ModelProto, TensorShapeProto, TypeProto, ValueInfoProto
 
 from taso_gym.onnx_io.shape_values import ShapeValue
 from taso_gym.onnx_io.tensors import dtype_of
-from taso_gym.tensor import Dim, OtherType, Poly, TensorType, ValueType, dtype_code, symbol
+from taso_gym.symbolic import Dim, Poly, symbol
+from taso_gym.tensor import OtherType, TensorType, ValueType, dtype_code
 
 UNKNOWN = OtherType(b"")
 """Type of a value of which the file says nothing and nothing can be inferred."""

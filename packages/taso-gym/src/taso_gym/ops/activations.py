@@ -18,7 +18,8 @@ from taso_gym.ops.shapes import (
     tensor,
     with_axis,
 )
-from taso_gym.tensor import Dim, TensorType, product
+from taso_gym.symbolic import Dim, product
+from taso_gym.tensor import TensorType
 
 
 @operator("Relu", since=6, infer=same_as_first)

@@ -11,7 +11,8 @@ from taso_gym.errors import TypeInferenceError
 from taso_gym.ops.modules import Array, ArrayModule
 from taso_gym.ops.operator import Attrs, Types, operator, shortest
 from taso_gym.ops.shapes import broadcasts_to, exact_groups, expect, one_dtype, optional, shape, tensor
-from taso_gym.tensor import Dim, Shape, TensorType, product
+from taso_gym.symbolic import Dim, Shape, product
+from taso_gym.tensor import TensorType
 
 
 def scaled_dot_product(

@@ -10,7 +10,8 @@ from taso_gym.ops.modules import Array, ArrayModule
 from taso_gym.ops.operator import Attrs, Types, operator
 from taso_gym.ops.shapes import exact_groups, expect, one_dtype, optional, shape
 from taso_gym.ops.windows import counts_of, pad_widths, patches, window_attrs, window_counts
-from taso_gym.tensor import Dim, TensorType, product
+from taso_gym.symbolic import Dim, product
+from taso_gym.tensor import TensorType
 
 
 def conv_attrs(attrs: dict[str, Any], types: Types) -> dict[str, Any]:

@@ -21,7 +21,8 @@ from taso_gym.ops.shapes import (
     tensor,
     truth,
 )
-from taso_gym.tensor import Dim, TensorType, dtype_name, numpy_dtype, product
+from taso_gym.symbolic import Dim, product
+from taso_gym.tensor import TensorType, dtype_name, numpy_dtype
 
 
 @operator("Add", since=7, infer=elementwise, commutative=True)

@@ -11,7 +11,8 @@ from taso_gym.errors import ModelError
 from taso_gym.ops.floating import NUMPY
 from taso_gym.ops.modules import Array, ArrayModule
 from taso_gym.ops.operator import Attrs, Operator
-from taso_gym.tensor import bind, numpy_dtype
+from taso_gym.symbolic import bind
+from taso_gym.tensor import numpy_dtype
 
 TWO_BYTES = (np.dtype(np.float16), numpy_dtype("bfloat16"))
 

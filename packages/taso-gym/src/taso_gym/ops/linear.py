@@ -8,7 +8,8 @@ from taso_gym.errors import TypeInferenceError
 from taso_gym.ops.modules import Array, ArrayModule
 from taso_gym.ops.operator import Attrs, Types, operator
 from taso_gym.ops.shapes import broadcast, broadcasts_to, expect, one_dtype, optional, shape
-from taso_gym.tensor import FLOATS, Dim, Shape, TensorType, product
+from taso_gym.symbolic import Dim, Shape, product
+from taso_gym.tensor import FLOATS, TensorType
 
 
 def matmul_shape(a: Shape, b: Shape) -> Shape:

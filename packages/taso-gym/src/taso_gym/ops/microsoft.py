@@ -15,7 +15,8 @@ from taso_gym.ops.modules import Array, ArrayModule
 from taso_gym.ops.normalization import layer_normalization
 from taso_gym.ops.operator import MICROSOFT, Attrs, Types, operator
 from taso_gym.ops.shapes import broadcasts_to, expect, float_as_first, one_dtype, optional, per_element, shape, tensor
-from taso_gym.tensor import Dim, Shape, TensorType, product
+from taso_gym.symbolic import Dim, Shape, product
+from taso_gym.tensor import TensorType
 
 ACTIVATIONS: dict[str, tuple[float, ...]] = {
     "Relu": (),

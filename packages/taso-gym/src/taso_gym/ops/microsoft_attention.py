@@ -8,7 +8,8 @@ from taso_gym.ops.attention import attention_flops, default_scale, heads_of, joi
 from taso_gym.ops.modules import Array, ArrayModule
 from taso_gym.ops.operator import MICROSOFT, Attrs, Types, operator
 from taso_gym.ops.shapes import broadcasts_to, exact_groups, expect, one_dtype, optional, shape
-from taso_gym.tensor import Dim, Shape, TensorType, total
+from taso_gym.symbolic import Dim, Shape, total
+from taso_gym.tensor import TensorType
 
 MASK_VALUE = -10000.0
 """Default of ``mask_filter_value``: added to the score of a key that isn't attended to."""

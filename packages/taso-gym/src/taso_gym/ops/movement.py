@@ -7,7 +7,8 @@ from typing import Any
 from taso_gym.ops.modules import Array, ArrayModule
 from taso_gym.ops.operator import Attrs, Types, no_work, operator, shortest, whole
 from taso_gym.ops.shapes import axis_of, exact_groups, expect, one_dtype, same_as_first, shape, tensor, with_axis
-from taso_gym.tensor import Dim, Shape, TensorType, numpy_dtype, total
+from taso_gym.symbolic import Dim, Shape, total
+from taso_gym.tensor import TensorType, numpy_dtype
 
 INT64_MAX = 2**63 - 1
 

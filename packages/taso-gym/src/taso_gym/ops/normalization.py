@@ -19,7 +19,8 @@ from taso_gym.ops.shapes import (
     shape,
     with_axis,
 )
-from taso_gym.tensor import Dim, TensorType, product
+from taso_gym.symbolic import Dim, product
+from taso_gym.tensor import TensorType
 
 
 def mean(xp: ArrayModule, x: Array, axes: Sequence[int]) -> Array:

@@ -18,7 +18,8 @@ from typing import Any, cast
 import numpy as np
 
 from taso_gym.errors import TypeInferenceError
-from taso_gym.tensor import Dim, TensorType, product
+from taso_gym.symbolic import Dim, product
+from taso_gym.tensor import TensorType
 
 Attrs = Mapping[str, Any]
 Types = Sequence[TensorType | None]

@@ -10,7 +10,8 @@ from taso_gym.ops.modules import Array, ArrayModule
 from taso_gym.ops.operator import Attrs, Types, operator
 from taso_gym.ops.shapes import expect, per_input_element, shape, tensor
 from taso_gym.ops.windows import counts_of, pad_widths, patches, window_attrs, window_counts
-from taso_gym.tensor import Dim, Shape, TensorType, product
+from taso_gym.symbolic import Dim, Shape, product
+from taso_gym.tensor import TensorType
 
 
 def pool_attrs(attrs: dict[str, Any], types: Types) -> dict[str, Any]:

@@ -8,7 +8,8 @@ from typing import Any
 from taso_gym.ops.modules import Array, ArrayModule
 from taso_gym.ops.operator import Attrs, Types, no_work, operator
 from taso_gym.ops.shapes import axes_of, axis_of, broadcast, broadcasts_to, exact_groups, expect, shape, tensor
-from taso_gym.tensor import Dim, Shape, TensorType, floor_div, product
+from taso_gym.symbolic import Dim, Shape, floor_div, product
+from taso_gym.tensor import TensorType
 
 
 def missing_dim(whole: Shape, known: Shape) -> Dim:

@@ -13,7 +13,8 @@ from taso_gym.ops.interpolation import Axis, resized, weights_of
 from taso_gym.ops.modules import Array, ArrayModule
 from taso_gym.ops.operator import Attrs, Types, operator, shortest
 from taso_gym.ops.shapes import axis_of, expect, shape, tensor
-from taso_gym.tensor import Dim, TensorType, product
+from taso_gym.symbolic import Dim, product
+from taso_gym.tensor import TensorType
 
 
 def resize_attrs(attrs: dict[str, Any], types: Types) -> dict[str, Any]:

@@ -7,7 +7,8 @@ from typing import Any, cast
 
 from taso_gym.errors import TypeInferenceError
 from taso_gym.ops.operator import Attrs, Types, Work
-from taso_gym.tensor import FLOATS, Dim, Shape, TensorType, exact_div, product
+from taso_gym.symbolic import Dim, Shape, exact_div, product
+from taso_gym.tensor import FLOATS, TensorType
 
 
 def tensor(types: Types, index: int) -> TensorType:

@@ -10,7 +10,7 @@ from taso_gym.errors import TypeInferenceError
 from taso_gym.ops.modules import Array
 from taso_gym.ops.operator import Attrs
 from taso_gym.ops.shapes import expect
-from taso_gym.tensor import Dim, Shape, floor_div
+from taso_gym.symbolic import Dim, Shape, floor_div
 
 
 def window_attrs(attrs: dict[str, Any], spatial: Shape, kernel: Sequence[Dim]) -> dict[str, Any]:

@@ -36,7 +36,8 @@ from taso_gym.rules.lists import (
     whole_numbers,
     without,
 )
-from taso_gym.tensor import Dim, Shape, TensorType, product
+from taso_gym.symbolic import Dim, Shape, product
+from taso_gym.tensor import TensorType
 
 
 class Operand(NamedTuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from taso_gym.tensor import Dim, product
+from taso_gym.symbolic import Dim, product
 
 MAX_ITEMS = 4096
 """Longest list that an expression may make."""

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from taso_gym.rules.lists import MAX_ITEMS, Undefined, as_list, item
-from taso_gym.tensor import Poly, bounds, exact_div
+from taso_gym.symbolic import Poly, bounds, exact_div
 
 Truth = bool | None
 

@@ -16,7 +16,8 @@ from taso_gym.rules.conditions import Binding, evaluate
 from taso_gym.rules.pattern import operator_named
 from taso_gym.rules.rule import Absent, AllOutputs, Call, Constant, Output, Rest, Root, Var
 from taso_gym.signature import Signature, signature
-from taso_gym.tensor import Poly, TensorType, ValueType, numpy_dtype
+from taso_gym.symbolic import Poly
+from taso_gym.tensor import TensorType, ValueType, numpy_dtype
 
 Ref = int | None
 """An operand of the right side: slot number, or ~(new node << OUTPUT_BITS | output), or None for an absent one."""

@@ -7,7 +7,8 @@ from typing import Any
 
 from taso_gym.errors import TypeInferenceError
 from taso_gym.ops import Operator
-from taso_gym.tensor import Dim, Poly, TensorType
+from taso_gym.symbolic import Dim, Poly
+from taso_gym.tensor import TensorType
 from taso_substitutions.verify.normal.axes import UNIT, Axis, UnprovableError, atoms_of
 from taso_substitutions.verify.normal.index_module import IndexModule
 from taso_substitutions.verify.normal.index_tensor import IndexTensor

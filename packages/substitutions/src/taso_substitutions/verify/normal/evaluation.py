@@ -10,7 +10,8 @@ from taso_gym.rules.conditions import Binding, evaluate
 from taso_gym.rules.functions import Operand
 from taso_gym.rules.lists import Undefined
 from taso_gym.rules.rule import Absent, AllOutputs, Call, Constant, Expr, Output, Rest, Root, Var
-from taso_gym.tensor import Poly, TensorType
+from taso_gym.symbolic import Poly
+from taso_gym.tensor import TensorType
 from taso_substitutions.verify.normal.attributes import fix_needed, run_body
 from taso_substitutions.verify.normal.axes import UnprovableError, atoms_of
 from taso_substitutions.verify.normal.index_module import IndexModule
@@ -55,7 +56,7 @@ class Evaluator:
             if isinstance(operand, Operand):
                 self.tensors[name] = self._variable(name, operand)
             else:
-                self.tensors[name] = tuple(self._variable(f"{name}{i}", o) for i, o in enumerate(operand))
+                self.tensors[name] = tuple(self._variable(f"{name}.{i}", o) for i, o in enumerate(operand))
 
     def _variable(self, name: str, operand: Operand) -> IndexTensor:
         axes = [self.sizes.fresh(f"{name}.{i}", d) for i, d in enumerate(_static(operand.type))]

@@ -8,7 +8,7 @@ from itertools import count, product
 from operator import add, mul
 from typing import Any
 
-from taso_gym.tensor import Dim, Poly
+from taso_gym.symbolic import Dim, Poly
 from taso_substitutions.verify.normal.axes import UNIT, Axis, Segment
 from taso_substitutions.verify.normal.factors import Coordinate, Index
 from taso_substitutions.verify.normal.polynomial import ZERO, Polynomial, atom, constant

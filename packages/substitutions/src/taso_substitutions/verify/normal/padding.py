@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import reduce
 
-from taso_gym.tensor import Dim, Poly
+from taso_gym.symbolic import Dim, Poly
 from taso_substitutions.verify.normal.axes import Axis, atoms_of
 from taso_substitutions.verify.normal.extremes import NAME_OF, option
 from taso_substitutions.verify.normal.factors import Factor, Index

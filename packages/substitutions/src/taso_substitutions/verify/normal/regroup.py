@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import gcd, prod
 
-from taso_gym.tensor import Dim, Poly, exact_div, product, quotient_of
+from taso_gym.symbolic import Dim, Poly, exact_div, product, quotient_of
 from taso_substitutions.verify.normal.axes import UNIT, Axis, UnprovableError, atoms_of, folded, is_number, spread
 from taso_substitutions.verify.normal.factors import Coordinate, Index
 from taso_substitutions.verify.normal.index_tensor import IndexTensor, Position

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from math import inf, prod
 
-from taso_gym.tensor import Dim, Poly, floor_div, product, quotient_of, symbol
+from taso_gym.symbolic import Dim, Poly, floor_div, product, quotient_of, symbol
 from taso_substitutions.verify.normal.axes import UNIT, Axis, Segment, UnprovableError, folded, spread
 from taso_substitutions.verify.normal.polynomial import Polynomial, inverse, number
 

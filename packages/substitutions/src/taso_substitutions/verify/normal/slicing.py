@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from taso_gym.tensor import Dim, Poly, floor_div
+from taso_gym.symbolic import Dim, Poly, floor_div
 from taso_substitutions.verify.normal.axes import UNIT, Axis, UnprovableError, is_number
 from taso_substitutions.verify.normal.factors import Coordinate
 from taso_substitutions.verify.normal.index_tensor import IndexTensor, Position
