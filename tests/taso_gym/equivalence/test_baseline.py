@@ -73,3 +73,10 @@ def test_what_doesnt_run_differs_and_other_inputs_are_an_error() -> None:
     assert same.differs(graph("y = Reshape(x, s)", s=np.int64([5])))
     with pytest.raises(EquivalenceError, match="expected models with the same inputs"):
         same.differs(from_model(parsed("g (float[4] z) => (y) { y = Neg(z) }")))
+
+
+def test_wrong_logits_beside_a_mask_differ() -> None:
+    body, mask = "s = Sigmoid(x)\n t = Mul(s, k)\n y = Add(t, m)", F32([0, 0, -1e9, -1e9])
+    same = Baseline(graph(body, k=F32(1), m=mask))
+    assert same.differs(graph(body, k=F32(1.5), m=mask))
+    assert not same.differs(graph(body.replace("(s, k)", "(k, s)"), k=F32(1), m=mask))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from model_texts import graph_of
 
-from taso_gym.equivalence.draw import ROUNDS, InputKind, bind_sizes, draw, input_kinds
+from taso_gym.equivalence.draw import ROUNDS, InputKind, bind_sizes, draw, draw_defaults, input_kinds
 from taso_gym.errors import EquivalenceError
 from taso_gym.onnx_io.types import UNKNOWN
 from taso_gym.symbolic import symbol
@@ -48,3 +48,15 @@ def test_a_symbol_that_is_called_a_sum_is_one() -> None:
 def test_an_input_of_unknown_kind() -> None:
     with pytest.raises(EquivalenceError, match="tensor or sequence as input 'x', found an unknown type"):
         draw(InputKind("x", UNKNOWN), {}, np.random.default_rng(0), binary=False)
+
+
+def test_defaults_are_overridden_by_parts_of_themselves() -> None:
+    """Integers, often axes and shapes, are left as they are."""
+    text = """g (float[2] x, float[2] w, float[2] z, int64[1] axes) => (y) {
+        a = Mul(x, w)  b = Add(a, z)  y = ReduceSum(b, axes)
+    }"""
+    graph = graph_of(text, w=F32([-8, 4]), z=np.zeros(2, F32), axes=np.array([0]))
+    found = draw_defaults(graph, np.random.default_rng(0))
+    assert found.keys() == {"w", "z"} and found["w"].dtype == F32
+    assert -8 <= found["w"][0] <= -4 and 2 <= found["w"][1] <= 4
+    assert (found["z"] >= 0.5).all()

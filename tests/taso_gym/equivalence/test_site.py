@@ -108,3 +108,18 @@ def test_a_value_may_be_replaced_by_an_equal_one() -> None:
         graphs.append(builder.build())
     assert site_of(*graphs).inputs == graphs[0].info.inputs
     assert check_site(*graphs).ok
+
+
+@pytest.mark.parametrize(("factor", "ok"), [(1.0, True), (1.5, False)])
+def test_what_a_mask_leaves_has_a_magnitude_of_its_own(factor: float, ok: bool) -> None:
+    """In float64 what is added to a fill stays there, so that it isn't the same in both."""
+    graphs: list[Graph] = []
+    for by in (1.0, factor):
+        builder = GraphBuilder({"": 20})
+        x = builder.input("x", TensorType("float", (2, 4)))
+        mask = builder.weight("mask", *array_weight(np.array([0, 0, -1e9, -1e9], F32)))
+        skip_ids(builder, len(graphs) * 2)
+        scaled = builder.add("Mul", x, builder.weight("k", *literal(by, "float")))
+        builder.output("y", builder.add("Add", scaled, mask))
+        graphs.append(builder.build())
+    assert check_site(*graphs).ok is ok

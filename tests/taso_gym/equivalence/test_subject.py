@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 from model_texts import parsed
-from onnx import ModelProto, parser
+from onnx import ModelProto, numpy_helper, parser
 
 from taso_gym import validate
 from taso_gym.equivalence import Baseline
@@ -75,3 +75,41 @@ def test_text_without_axes_is_compared() -> None:
         words (string first, string second) => (string both) { both = StringConcat(first, second) }"""
     )
     assert validate(model, model).ok
+
+
+def scaled(inputs: str, *, ir: int = 9, w: float = 2.0, body: str = "y = Mul(x, w)") -> ModelProto:
+    return parsed(f"g (float[4] x{inputs}) => (float[4] y) {{ {body} }}", ir=ir, w=np.full(1, w, np.float32))
+
+
+def test_inputs_with_a_default_belong_to_the_interface() -> None:
+    """Who gives w to the first could not give it to a second that has it as a constant, or has another type there."""
+    own, constant = scaled(", float[1] w"), scaled("")
+    message = "expected models with the same inputs with a default, found w: float and none"
+    with pytest.raises(EquivalenceError, match=message):
+        validate(own, constant)
+    with pytest.raises(EquivalenceError, match=message):
+        Baseline(from_model(own)).differs(from_model(constant))
+    assert validate(constant, own).ok
+    with pytest.raises(EquivalenceError, match="expected models with the same inputs, found x: float and w: float, x"):
+        validate(own, parsed("g (float[4] x, float[1] w) => (float[4] y) { y = Mul(x, w) }"))
+
+
+def test_initializers_of_old_files_are_no_inputs() -> None:
+    """Before IR version 4 all of them had to be listed."""
+    old = scaled(", float[1] w", ir=3)
+    assert validate(old, scaled("")).ok and validate(scaled(""), old).ok
+    assert validate(old, from_model(old)).ok
+
+
+@pytest.mark.parametrize(("default", "shown"), [(2.0, "Mul(x, two)"), (0.0, "Mul(x, zero)"), (0.3, "Mul(x, third)")])
+def test_defaults_are_overridden_once(default: float, shown: str) -> None:
+    own = scaled(", float[1] w", w=default)
+    ignores = scaled(", float[1] w", w=default, body=f"y = {shown}")
+    name = shown.split(", ")[1][:-1]
+    ignores.graph.initializer.append(numpy_helper.from_array(np.full(1, default, np.float32), name))
+    assert validate(own, own).ok and validate(own, from_model(own)).ok
+    assert not validate(own, ignores).ok
+    assert Baseline(from_model(own)).differs(from_model(ignores))
+    assert validate(own, ignores, inputs=[{"x": np.ones(4, np.float32)}]).ok
+    given = {"x": np.ones(4, np.float32), "w": np.full(1, 7, np.float32)}
+    assert not validate(own, ignores, inputs=[given]).ok

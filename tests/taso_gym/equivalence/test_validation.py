@@ -85,7 +85,7 @@ def test_an_output_that_does_not_depend_on_the_inputs_is_named() -> None:
     state = RewriteState(from_model(good), RuleSet(parse_rules("false: Relu(x) => Abs(x)")))
     ((match,),) = state.matches
     assert not validate(good, bad, rewritten=(state.graph, state.child_graph(match))).ok
-    assert "little" not in validate(good, good, draws=1).verdict
+    assert "little" not in validate(good, good, inputs=[{"x": np.ones((3, 4), F32)}]).verdict
 
 
 def test_rounding_is_told_from_errors() -> None:
@@ -102,6 +102,31 @@ def test_rounding_is_told_from_errors() -> None:
     assert "rounding" in str(report)
     wrong = parsed(text, big=F32(1e4), one=F32(1.01))
     assert not validate(loses, wrong).ok
+
+
+def masked(factor: float, fill: float = -1e9) -> onnx.ModelProto:
+    """Return logits, of which some are masked: what is added to the fill is rounded away in float32 only."""
+    text = "g (float[2, 8] x) => (y) { s = Sigmoid(x)\n t = Mul(s, k)\n y = Add(t, m) }"
+    return parsed(text, k=F32(factor), m=F32([0, 0, 0, 0, 0, fill, fill, fill]))
+
+
+@pytest.mark.parametrize("fill", [-1e4, -1e9, -3e38])
+@pytest.mark.parametrize("factor", [1.5, -3])
+def test_wrong_logits_beside_a_mask_are_no_rounding(fill: float, factor: float) -> None:
+    report = validate(masked(1, fill), masked(factor, fill))
+    assert not report.ok and not report.outputs[0].is_rounding
+    assert report.max_relative_error == pytest.approx(abs(factor - 1), rel=1e-4)
+    assert validate(masked(1, fill), masked(1, fill)).ok
+
+
+def test_logits_beside_a_mask_may_round() -> None:
+    text = "g (float[50] x, float[50] mask) => (y) {{ a = {}\n b = {}\n t = Mul(b, one)\n y = Add(t, mask) }}"
+    loses = parsed(text.format("Add(x, big)", "Sub(a, big)"), big=F32(1e4), one=F32(1))
+    other = parsed(text.format("Sub(x, big)", "Add(a, big)"), big=F32(7777), one=F32(1))
+    feeds = {"x": np.linspace(-1, 1, 50, dtype=F32), "mask": np.repeat(F32([0, -1e9]), 25)}
+    report = validate(loses, other, inputs=[feeds])
+    assert report.max_relative_error > 1e-4
+    assert report.ok and report.outputs[0].is_rounding
 
 
 def test_what_the_reference_can_not_compute_is_said() -> None:

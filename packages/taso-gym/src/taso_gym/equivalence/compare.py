@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 Value = Any
-"""A NumPy array, a list of them (a sequence), or None (an empty optional)."""
+"""A NumPy array, a map from keys to numbers, a list of either (a sequence), or None (an empty optional)."""
 
 TOLERANCE = {"float64": 1e-9, "float32": 1e-4, "float16": 1e-2, "bfloat16": 5e-2}
-"""Largest error that counts as rounding, relative to the largest finite magnitude of the output.
+"""Largest error that counts as rounding, relative to the largest finite magnitude of the output (but see `FILL`).
 
 Sums of thousands of terms in another order differ by a few hundred units in the last place in float32 (1e-4 is 840 of
 them; measured on rewritten networks: at most 4e-6). Half-precision results are rounded after every operator: 10 units.
@@ -22,16 +22,21 @@ All other types are compared exactly.
 
 
 FILL = 1e3
-"""What is so many times as large as all other elements and the same in both values fills a mask: it has no rounding."""
+"""What is more than so many times as large as 1 and as all other elements fills a mask: errors there are scaled by it.
+
+Beside -1e9 for masked logits all others would look alike.
+"""
+ADDED = 4
+"""Fills differ by at most this factor: a mask, or the sum of several."""
 
 
 class Difference(NamedTuple):
     """How a value differs from the one that it should be.
 
     Attributes:
-        relative: largest absolute error, divided by the largest finite magnitude of the expected value but what only
-            fills (`FILL`), by 1 where that is 0; infinite where the two can't be compared or differ in what isn't
-            finite.
+        relative: largest absolute error, divided by the largest finite magnitude of the expected value, by 1 where
+            that is 0; what fills a mask (`FILL`) and what doesn't are taken by themselves. Infinite where the two can't
+            be compared or differ in what isn't finite.
         absolute: largest absolute error.
         tolerance: the largest relative error that counts as rounding.
         note: what is wrong, or weak about the comparison, where a number doesn't say it.
@@ -61,6 +66,8 @@ def compare(expected: Value, found: Value, tolerance: float | None = None) -> Di
     """
     if isinstance(expected, list) or isinstance(found, list):
         return _compare_lists(expected, found, tolerance)
+    if isinstance(expected, dict) or isinstance(found, dict):
+        return _compare_maps([expected], [found], tolerance)
     if expected is None or found is None:
         return EQUAL if found is expected else _incomparable(f"expected {_kind(expected)}, found {_kind(found)}")
     a, b = np.asarray(expected), np.asarray(found)
@@ -72,26 +79,42 @@ def compare(expected: Value, found: Value, tolerance: float | None = None) -> Di
     return compare_floats(a.astype(np.float64), b.astype(np.float64), allowed)
 
 
-def compare_floats(a: NDArray[np.float64], b: NDArray[np.float64], tolerance: float) -> Difference:
-    """Return the difference of float64 arrays of one shape; what isn't finite must be the same at the same place."""
+def compare_floats(
+    a: NDArray[np.float64], b: NDArray[np.float64], tolerance: float, groups: NDArray[np.intp] | None = None
+) -> Difference:
+    """Return the difference of float64 arrays of one shape; what isn't finite must be the same at the same place.
+
+    Args:
+        a: the right values.
+        b: the others.
+        tolerance: largest relative error that counts as rounding.
+        groups: what is taken by itself, instead of the `groups_of` the two.
+    """
     finite = np.isfinite(a)
     if not np.array_equal(np.where(finite, 0, a), np.where(np.isfinite(b), 0, b), equal_nan=True):
         count = int((finite != np.isfinite(b)).sum())
         return _incomparable(f"{count} elements are finite in one only" if count else "infinities or NaN differ")
-    scale = _scale(a[finite], b[finite])
-    error = float(np.abs(a[finite] - b[finite]).max(initial=0.0))
-    return Difference(error / (scale or 1.0), error, tolerance, "" if finite.any() or not a.size else "nothing finite")
+    groups = (groups_of(a, b) if groups is None else groups)[finite]
+    sizes, errors = np.abs(a[finite]), np.abs(a[finite] - b[finite])
+    members = [groups == i for i in range(int(groups.max(initial=0)) + 1)]
+    relative = max(float(errors[m].max(initial=0.0)) / (float(sizes[m].max(initial=0.0)) or 1.0) for m in members)
+    note = "" if finite.any() or not a.size else "nothing finite"
+    return Difference(relative, float(errors.max(initial=0.0)), tolerance, note)
 
 
-def _scale(a: NDArray[np.float64], b: NDArray[np.float64]) -> float:
-    """Return the largest magnitude of ``a`` without what fills: beside -1e9 for masked logits all others look alike."""
+def groups_of(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.intp]:
+    """Return the group of each element: 0, or that of the largest, of the largest of the others, … where these fill."""
     sizes = np.maximum(np.abs(a), np.abs(b))
-    while (largest := sizes.max(initial=0.0)) > 0:
-        rest = sizes < largest
-        if not rest.any() or largest <= FILL * sizes[rest].max() or (a != b)[~rest].any():
+    sizes = np.where(np.isfinite(sizes), sizes, 0.0)
+    groups = np.zeros(sizes.shape, np.intp)
+    while (largest := sizes.max(initial=0.0)) > FILL:
+        fills = sizes >= largest / ADDED
+        others = np.where(fills, 0.0, sizes)
+        if sizes[fills].min() / FILL <= max(others.max(), 1.0):
             break
-        a, b, sizes = a[rest], b[rest], sizes[rest]
-    return float(np.abs(a).max(initial=0.0))
+        groups[fills] = groups.max() + 1
+        sizes = others
+    return groups
 
 
 def _compare_exactly(a: NDArray[Any], b: NDArray[Any]) -> Difference:
@@ -126,7 +149,24 @@ def _compare_lists(expected: Value, found: Value, tolerance: float | None) -> Di
     a, b = cast(list[Value], expected), cast(list[Value], found)
     if len(a) != len(b):
         return _incomparable(f"expected a sequence of {len(a)}, found one of {len(b)}")
+    if any(isinstance(each, dict) for each in (*a, *b)):
+        return _compare_maps(a, b, tolerance)
     return worst([compare(x, y, tolerance) for x, y in zip(a, b, strict=True)])
+
+
+def _compare_maps(a: Sequence[Value], b: Sequence[Value], tolerance: float | None) -> Difference:
+    """Return the difference of the values of some maps as one array; ZipMap, which makes them, takes float32."""
+    expected: list[float] = []
+    found: list[float] = []
+    for x, y in zip(a, b, strict=True):
+        if not (isinstance(x, dict) and isinstance(y, dict)):
+            return _incomparable(f"expected {_kind(x)}, found {_kind(y)}")
+        one, other = cast(dict[Any, float], x), cast(dict[Any, float], y)
+        if one.keys() != other.keys():
+            return _incomparable(f"expected a map of {sorted(one)}, found one of {sorted(other)}")
+        expected += one.values()
+        found += (other[key] for key in one)
+    return compare(np.array(expected, np.float32), np.array(found, np.float32), tolerance)
 
 
 def worst(differences: Sequence[Difference]) -> Difference:
@@ -139,7 +179,9 @@ def _incomparable(note: str) -> Difference:
 
 
 def _kind(value: Value) -> str:
-    return "nothing" if value is None else "a sequence" if isinstance(value, list) else _array_kind(value)
+    if value is None:
+        return "nothing"
+    return "a sequence" if isinstance(value, list) else "a map" if isinstance(value, dict) else _array_kind(value)
 
 
 def _array_kind(value: NDArray[Any]) -> str:

@@ -155,6 +155,20 @@ def draw(
     return draw_tensor(kind.type.dtype, sizes, rng, bound=kind.bound, binary=binary or kind.is_mask)
 
 
+def draw_defaults(graph: Graph, rng: np.random.Generator) -> dict[str, NDArray[Any]]:
+    """Return other values for the inputs that have floating-point numbers as defaults: parts of these, else of 1.
+
+    They keep their sign and are no larger: variances stay positive, and what many layers give stays finite.
+    """
+    found: dict[str, NDArray[Any]] = {}
+    for value, default in graph.info.defaults.items():
+        if default.dtype in FLOATS:
+            array = default.array()
+            parts = rng.uniform(0.5, 1, array.shape)
+            found[graph.leaves[value].name] = (parts * array if array.any() else parts).astype(array.dtype)
+    return found
+
+
 def draw_tensor(
     dtype: str, shape: tuple[int, ...], rng: np.random.Generator, *, bound: int | None = None, binary: bool = False
 ) -> NDArray[Any]:

@@ -44,7 +44,7 @@ def run_model(model: Path | bytes, feeds: Sequence[Feeds]) -> list[list[Value] |
 
 
 def _run(ort: Any, session: Any, feeds: Feeds) -> list[Value] | str:
-    names = {i.name for i in session.get_inputs()}
+    names = {i.name for i in (*session.get_inputs(), *session.get_overridable_initializers())}
     given = {name: value for name, value in feeds.items() if name in names}
     types = [o.type for o in session.get_outputs()]
     try:

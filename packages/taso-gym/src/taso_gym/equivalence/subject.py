@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +14,6 @@ from taso_gym.checks import check_kind
 from taso_gym.cost.packages import expecting_room
 from taso_gym.equivalence.child import run_in_child
 from taso_gym.equivalence.compare import Value
-from taso_gym.equivalence.draw import input_kinds
 from taso_gym.equivalence.runtime import Feeds, run_model
 from taso_gym.errors import EquivalenceError
 from taso_gym.graph import Graph, Node, producer_of
@@ -104,16 +103,29 @@ def _weight_bytes(graph: Graph) -> int:
 
 
 def expect_one_interface(a: Graph, b: Graph) -> None:
-    """Raise an EquivalenceError unless both have inputs and outputs of the same names and types."""
-    for what, interface in (("inputs", _inputs), ("outputs", _outputs)):
-        x, y = interface(a), interface(b)
+    """Raise an EquivalenceError unless both have inputs and outputs of the same names and types.
+
+    Only the second may have further inputs with a default: who runs the first doesn't give these.
+    """
+    known = _types(a, a.info.defaults)
+    further = {name: type_ for name, type_ in _types(b, b.info.defaults).items() if name in known}
+    for what, x, y in (
+        ("inputs", _required(a), _required(b)),
+        ("inputs with a default", known, further),
+        ("outputs", _outputs(a), _outputs(b)),
+    ):
         types = zip(x.values(), y.values(), strict=False)
         if list(x) != list(y) or any(p != q and None not in (p, q) for p, q in types):
             raise EquivalenceError(f"expected models with the same {what}, found {_listed(x)} and {_listed(y)}")
 
 
-def _inputs(graph: Graph) -> dict[str, str | None]:
-    return {kind.name: element_of(kind.type) for kind in sorted(input_kinds(graph), key=lambda kind: kind.name)}
+def _required(graph: Graph) -> dict[str, str | None]:
+    return _types(graph, set(graph.info.inputs) - graph.info.defaults.keys())
+
+
+def _types(graph: Graph, inputs: Iterable[int]) -> dict[str, str | None]:
+    """Return the element types of some inputs, by name in order."""
+    return dict(sorted((graph.leaves[value].name, element_of(graph.type_of(value))) for value in inputs))
 
 
 def _outputs(graph: Graph) -> dict[str, str | None]:

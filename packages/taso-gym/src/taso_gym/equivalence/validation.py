@@ -14,7 +14,7 @@ import numpy as np
 from onnx import ModelProto
 
 from taso_gym.checks import check_finite, check_seed, check_sizes, check_whole, items_of
-from taso_gym.equivalence.compare import Difference, Value, compare, compare_floats, worst
+from taso_gym.equivalence.compare import Difference, Value, compare, compare_floats, groups_of, worst
 from taso_gym.equivalence.drawn import Draw, run_on_drawn, run_on_given
 from taso_gym.equivalence.logits import Logits, logits_of
 from taso_gym.equivalence.report import FLOAT32_ONLY, OutputReport, Report
@@ -49,16 +49,17 @@ def validate(
 ) -> Report:
     """Compare two models on inputs drawn for their types and, for open dimensions, of several sizes.
 
-    Both run in onnxruntime at its default optimisation level. Where both compute with whole numbers without rounding
-    (`taso_gym.equivalence.exact`), such are drawn and the outputs must be the same. Else floating-point outputs may
-    differ by a part of their largest magnitude (`taso_gym.equivalence.compare.TOLERANCE`), all others not at all;
-    where the weights take at most 200 MB, the first model is also computed in float64: that tells rounding from an
-    error. The report says which it was, and which outputs don't depend on what was drawn. Where both end in a Softmax,
-    its logits are compared, too.
+    Both run in onnxruntime at its default optimisation level. Floating-point outputs may differ by a part of their
+    largest magnitude (`taso_gym.equivalence.compare.TOLERANCE`), all others not at all; where the weights take at most
+    200 MB, the first model is also computed in float64: that tells rounding from an error. Where both compute with
+    whole numbers without rounding (`taso_gym.equivalence.exact`), all draws but the last, at least one, are of such,
+    and the outputs must be the same there. The report says which it was, and which outputs don't depend on what was
+    drawn. Where both end in a Softmax, its logits are compared, too. Inputs that have a default are given another
+    value in one of several draws.
 
     Args:
         a: a graph, model or file: the one that is right.
-        b: another one with the same inputs and outputs.
+        b: another one with the same inputs and outputs; it may have further inputs that have a default.
         inputs: values by input name, one mapping for each draw, instead of random ones.
         draws: how often random inputs are drawn.
         seed: of the draws.
@@ -143,21 +144,18 @@ def report_on(
         reference: computes the outputs of a draw in float64 (`reference_of`).
         tolerance: as in `validate`.
     """
-    names, whole = first.graph.info.output_names, drawn[0].whole
-    if whole is not None:
-        tolerance = 0.0
+    names, exact = first.graph.info.output_names, _exact_basis(drawn)
     differences = [
-        [compare(x, y, tolerance) for x, y in zip(d.outputs, outputs, strict=True)]
+        [compare(x, y, tolerance if d.whole is None else 0.0) for x, y in zip(d.outputs, outputs, strict=True)]
         for d, outputs in zip(drawn, found, strict=True)
     ]
-    suspects = [i for i, listed in enumerate(differences) if not all(d.ok for d in listed)]
-    if whole is None:
-        references, basis = _references(first, suspects or [0], reference)
-    else:
-        references, basis = {}, f"exact: whole numbers up to {whole}, on which neither model rounds"
+    bad_draws = [i for i, listed in enumerate(differences) if not all(d.ok for d in listed)]
+    suspects = [i for i in bad_draws if drawn[i].whole is None]
+    references, basis = _references(first, suspects if exact else bad_draws or [0], reference)
+    basis = exact or basis
     reports: list[OutputReport] = []
     for k, name in enumerate(names):
-        errors = {i: (_error(r[k], drawn[i].outputs[k]), _error(r[k], found[i][k])) for i, r in references.items()}
+        errors = {i: _errors(r[k], drawn[i].outputs[k], found[i][k]) for i, r in references.items()}
         column = [listed[k] for listed in differences]
         bad = [i for i, d in enumerate(column) if not d.ok]
         is_rounding = bool(bad) and all(i in errors and _only_rounds(column[i], *errors[i]) for i in bad)
@@ -165,6 +163,15 @@ def report_on(
         is_constant = not bad and _is_constant([d.outputs[k] for d in drawn])
         reports.append(OutputReport(name, worst(column), shown, is_rounding, is_constant))
     return Report(tuple(reports), labels, basis)
+
+
+def _exact_basis(drawn: Sequence[Draw]) -> str:
+    """Return what the comparison rests on where whole numbers were drawn, else nothing."""
+    whole = [d.whole for d in drawn if d.whole is not None]
+    if not whole:
+        return ""
+    rest = "; on normal ones with a tolerance" if len(whole) < len(drawn) else ""
+    return f"exact on whole numbers up to {whole[0]}, on which neither model rounds{rest}"
 
 
 def _is_constant(values: Sequence[Value]) -> bool:
@@ -184,13 +191,15 @@ def _only_rounds(difference: Difference, first: float, second: float) -> bool:
     return credible and second <= max(NOT_WORSE * first, difference.tolerance)
 
 
-def _error(reference: Value, found: Value) -> float:
-    """Return the relative error of an output against the float64 reference; NaN where it has none."""
-    if isinstance(found, list) or found is None or isinstance(reference, list) or reference is None:
-        return nan
-    if reference.shape != found.shape or reference.dtype != np.float64:
-        return nan
-    return compare_floats(reference, found.astype(np.float64), 0.0).relative
+def _errors(reference: Value, first: Value, second: Value) -> tuple[float, float]:
+    """Return the relative errors of two outputs against the float64 reference; NaN where there is none."""
+    if any(isinstance(value, list | dict) or value is None for value in (reference, first, second)):
+        return nan, nan
+    if not reference.shape == first.shape == second.shape or reference.dtype != np.float64:
+        return nan, nan
+    a, b = first.astype(np.float64), second.astype(np.float64)
+    groups = groups_of(a, b)  # those by which the two were compared
+    return compare_floats(reference, a, 0.0, groups).relative, compare_floats(reference, b, 0.0, groups).relative
 
 
 def _references(
