@@ -2,10 +2,11 @@ from __future__ import annotations
 
 import errno
 import os
+import pathlib
 
 import pytest
 
-from taso_gym.atomic import check_target, replacing, write_text
+from taso_gym.atomic import check_target, check_targets, replacing, write_text
 from taso_gym.errors import OptionError
 
 
@@ -44,10 +45,39 @@ def test_what_is_no_path_is_named(tmp_path):
             write_text(path, "new")
 
 
+def test_names_that_cannot_be_written_are_found_before_the_work(tmp_path):
+    write_text(tmp_path / ("x" * 255), "new")
+    with pytest.raises(OptionError, match="expected the name of a file to write of at most 255 bytes, found xxx"):
+        check_target(tmp_path / ("x" * 256))
+    with pytest.raises(OptionError, match=r"expected the path of a file to write in UTF-8, found '.*\\udcff'"):
+        check_target(os.fsdecode(os.fsencode(tmp_path) + b"/\xff"))
+
+
 def test_a_folder_of_that_name_is_named(tmp_path):
     with pytest.raises(OptionError, match="expected the name of a file to write, found the folder"):
         write_text(tmp_path, "x")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_pipe_is_not_replaced(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(OptionError, match=r"expected the name of a file to write, found the device or pipe .*pipe"):
+        check_target(tmp_path / "pipe")
+
+
+def test_a_folder_that_nobody_may_ask_about_is_none(tmp_path):
+    with pytest.raises(OptionError, match="expected a folder to write a into, found none at"):
+        check_target(tmp_path / ("x" * 300) / "a")
+
+
+def test_files_replace_neither_each_other_nor_what_is_read(tmp_path):
+    first, second = tmp_path / "a", tmp_path / "b"
+    (tmp_path / "link").symlink_to(first)
+    check_targets(first, None, second, kept={tmp_path / "c": "is the model"})
+    with pytest.raises(OptionError, match=r"expected another file to write than .*link, which is to be written"):
+        check_targets(first, tmp_path / "link")
+    with pytest.raises(OptionError, match=r"expected another file to write than .*b, which is the model"):
+        check_targets(first, second, kept={second: "is the model"})
 
 
 def test_files_written_beside_the_temporary_one_are_moved_too(tmp_path):
@@ -109,3 +139,57 @@ def test_a_full_disk_is_said_in_a_line_and_leaves_the_old_file(tmp_path):
         fill(errno.ENOENT)
     assert target.read_text() == "old"
     assert list(tmp_path.iterdir()) == [target]
+
+
+OLD = {"a.onnx": "old model", "a.onnx.data": "old weights", "below/b.data": "old weights"}
+NEW = {"a.onnx": "model", "a.onnx.data": "weights", "below/b.data": "weights", "new.data": "weights"}
+
+
+def write_files(folder, files):
+    for name, text in files.items():
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text(text)
+
+
+def files_in(folder):
+    return {f.relative_to(folder).as_posix(): f.read_text() for f in folder.rglob("*") if f.is_file()}
+
+
+def expect_consistent(folder):
+    found = files_in(folder)
+    if model := found.get("a.onnx"):
+        assert {found.get(name) for name in OLD if name != "a.onnx"} == {model.replace("model", "weights")}
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), OSError(errno.EACCES, "no")])
+@pytest.mark.parametrize("last", range(7))
+def test_all_old_files_come_back_if_the_moves_end_early(tmp_path, monkeypatch, last, error):
+    """At no time is the old target beside new files, or the new one beside old files."""
+    write_files(tmp_path, OLD)
+    move, moves = pathlib.Path.replace, []
+
+    def replace(file, place):
+        moves.append(place)
+        if len(moves) - 1 != last or isinstance(error, KeyboardInterrupt):
+            move(file, place)
+        expect_consistent(tmp_path)
+        if len(moves) - 1 == last:
+            raise error
+
+    def write():
+        with replacing(tmp_path / "a.onnx") as temporary:
+            write_files(temporary.parent, NEW)
+
+    monkeypatch.setattr(pathlib.Path, "replace", replace)
+    with pytest.raises(KeyboardInterrupt if isinstance(error, KeyboardInterrupt) else OptionError):
+        write()
+    assert files_in(tmp_path) == OLD
+    assert sorted(f.name for f in tmp_path.iterdir()) == ["a.onnx", "a.onnx.data", "below"]
+
+
+def test_files_that_the_target_refers_to_are_replaced_with_it(tmp_path):
+    write_files(tmp_path, OLD)
+    with replacing(tmp_path / "a.onnx") as temporary:
+        write_files(temporary.parent, NEW)
+    assert files_in(tmp_path) == NEW
+    assert sorted(f.name for f in tmp_path.iterdir()) == ["a.onnx", "a.onnx.data", "below", "new.data"]

@@ -91,3 +91,10 @@ def test_generated_weights_are_the_same_everywhere() -> None:
     assert weight.array().tolist() == weight.array().tolist()
     assert (GeneratedWeight(1, "layer", "float", (100,), std=2.0, positive=True).array() >= 0).all()
     assert GeneratedWeight(2, "layer", "float", (3,)).array().tolist() != weight.array().tolist()
+
+
+def test_a_constant_that_no_array_can_hold_is_named() -> None:
+    weight = FilledWeight(np.float32(2).tobytes(), "float", (2**40, 2**40))
+    assert weight.splat == 2
+    with pytest.raises(ModelError, match=r"found float\[1099511627776, 1099511627776\]"):
+        weight.array()

@@ -192,6 +192,25 @@ def test_image_that_is_too_small_is_refused(name: str, image: int) -> None:
         models.build(name, image=image)
 
 
+@pytest.mark.parametrize(("name", "most"), [("BERT", 512), ("GPT2", 1024)])
+def test_sequence_that_is_longer_than_the_positions_is_refused(name: str, most: int) -> None:
+    assert len(models.build(name, layers=1, sequence=most)) > 30
+    with pytest.raises(OptionError, match=f"at most {most} positions, found {most + 1}"):
+        models.build(name, layers=1, sequence=most + 1)
+
+
+@pytest.mark.parametrize("sequence", [10**18, 10**30])
+@pytest.mark.parametrize("name", ["T5Encoder", "TransformerTransducer"])
+def test_sequence_that_no_array_holds_is_refused(name: str, sequence: int) -> None:
+    with pytest.raises(OptionError, match=f"sizes that {name} can be built with, found .*{sequence}"):
+        models.build(name, sequence=sequence)
+
+
+def test_sequence_that_no_memory_holds_is_refused() -> None:
+    with pytest.raises(OptionError, match=r"T5Encoder.*1000000.*Unable to allocate 7.28 TiB"):
+        models.build("T5Encoder", sequence=10**6)
+
+
 def test_hidden_size_that_the_heads_do_not_divide_is_refused() -> None:
     with pytest.raises(OptionError, match="multiple of 12 heads, found 100"):
         models.build("BERT", hidden=100)

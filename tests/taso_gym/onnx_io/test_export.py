@@ -296,3 +296,56 @@ def test_a_pad_of_no_numbers_is_kept(kind: str) -> None:
     ((_, pad),) = graph.operators()
     assert isinstance(pad.sig.op, OpaqueOperator)
     assert [node.op_type for node in to_model(graph).graph.node] == ["Pad"]
+
+
+ZIPMAPS = """g (float[1, 2] x) => (y, z) {
+    y = ai.onnx.ml.ZipMap <classlabels_int64s = [0, 1]> (x)
+    z = ai.onnx.ml.ZipMap <classlabels_int64s = [0, 1]> (x)
+}"""
+BRANCHES = """g (float[2] x, bool c) => (float[2] y) {
+    a = SequenceEmpty()  b = SequenceEmpty()
+    y = If (c) <then_branch = t () => (p) { s = SequenceInsert(a, x)  p = SequenceAt(s, i) },
+                else_branch = e () => (q) { s = SequenceInsert(b, x)  q = SequenceAt(s, i) }>
+}"""
+
+
+@pytest.mark.parametrize(
+    ("text", "opset"),
+    [
+        ("g (float[4] x) => (y, z) { y = SplitToSequence(x)  z = SplitToSequence(x) }", 11),
+        ("g (float[4] x) => (y, z) { y = Optional(x)  z = Optional(x) }", 15),
+        ("g (float[4] x) => (int4[4] y, int4[4] z) { y = Cast <to = 22> (x)  z = Cast <to = 22> (x) }", 21),
+        (ZIPMAPS, 13),
+        (BRANCHES, 11),
+    ],
+)
+def test_equal_values_that_no_identity_takes_are_computed_twice(text: str, opset: int) -> None:
+    """They need two names, and there is no other way to give a value a second one."""
+    model = parsed(text, opset=opset, i=np.array(0))
+    model.opset_import.add(domain="ai.onnx.ml", version=3)
+    saved = to_model(from_model(model))
+    assert [n.op_type for n in saved.graph.node] == [n.op_type for n in model.graph.node]
+    onnx.shape_inference.infer_shapes(saved, check_type=True, strict_mode=True)
+
+
+def test_new_names_avoid_those_of_which_the_file_says_a_type() -> None:
+    """The Identity isn't written, but the type of its output may be, and is another than the new value's."""
+    text = """g (float[4] x, int64[2] k) => (float[4] y, int64[2] z) <int64[2] Neg_3> {
+        a = Neg(x)  y = Relu(a)  Neg_3 = Identity(k)  z = Add(Neg_3, Neg_3)
+    }"""
+    graph = from_model(parsed(text))
+    ((node_id, node),) = ((i, n) for i, n in graph.operators() if n.sig.op.name == "Neg")
+    assert node_id == 3
+    nodes = {**graph.nodes, 3: node._replace(names=(None,))}
+    saved = to_model(Graph(nodes, graph.uses, graph.leaves, graph.next_id, graph.hash, graph.info))
+    assert saved.graph.node[0].output[0] == "Neg_3_1"
+    onnx.shape_inference.infer_shapes(saved, check_type=True, strict_mode=True)
+
+
+def test_annotations_of_values_that_are_gone_are_dropped() -> None:
+    text = "g (float[2] x) => (float[2] y) { same = Identity(x)  sum = Add(same, w)  y = Relu(sum) }"
+    model = parsed(text, w=np.ones(2, np.float32))
+    for name in ("x", "same", "sum", "w", "y"):
+        model.graph.quantization_annotation.add(tensor_name=name)
+    saved = to_model(from_model(model))
+    assert [a.tensor_name for a in saved.graph.quantization_annotation] == ["x", "sum", "w", "y"]

@@ -3,6 +3,7 @@
 import pickle
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -33,6 +34,13 @@ def external(tmp_path: Path) -> Path:
     path = tmp_path / "model.onnx"
     onnx.save(parsed(TEXT, **WEIGHTS), path, save_as_external_data=True, location="weights.bin", size_threshold=100)
     return path
+
+
+def with_other_weights() -> Graph:
+    """Return a graph that is saved with its weights in a file of their own."""
+    graph = from_model(parsed(TEXT, **{name: value + 1 for name, value in WEIGHTS.items()}))
+    info = replace(graph.info, external=True)
+    return Graph(graph.nodes, graph.uses, graph.leaves, graph.next_id, graph.hash, info)
 
 
 def test_large_tensors_stay_in_the_model_file(tmp_path: Path) -> None:
@@ -304,3 +312,45 @@ def test_a_copy_is_not_written_over_weights(external: Path, tmp_path: Path) -> N
         with pytest.raises(OptionError, match=r"expected another name than .*weights.bin, which model.onnx has"):
             onnx_io.copy(external, target)
     assert weights.read_bytes() == before and not (tmp_path / "other" / "weights.bin").exists()
+
+
+@pytest.mark.parametrize("name", ["fast.onnx.bak", "copy", "fast.ort"])
+def test_a_copy_of_the_model_may_have_any_name(external: Path, tmp_path: Path, name: str) -> None:
+    model, same = tmp_path / "fast.onnx", tmp_path / name
+    save(load(external), model)
+    same.write_bytes(model.read_bytes())
+    other = with_other_weights()
+    save(other, model)
+    assert load(same) == load(external) and load(model) == other
+
+
+def test_a_link_to_the_model_is_no_copy_of_it(external: Path, tmp_path: Path) -> None:
+    model, link = tmp_path / "fast.onnx", tmp_path / "latest.onnx"
+    save(load(external), model)
+    link.symlink_to(model.name)
+    (tmp_path / "loop").symlink_to("loop")
+    save(load(external), model)
+    assert sorted(p.name for p in tmp_path.glob("fast*")) == ["fast.onnx", "fast.onnx.data"]
+    assert load(link) == load(external)
+
+
+def test_a_model_never_has_the_weights_of_another(
+    external: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A save that is interrupted leaves the old model and the old weights."""
+    model, move = tmp_path / "fast.onnx", Path.replace
+    old = with_other_weights()
+    save(old, model)
+
+    def interrupted(file: Path, place: Path) -> Path:
+        monkeypatch.setattr(Path, "replace", move)
+        move(file, place)
+        raise KeyboardInterrupt
+
+    def at_the_data(file: Path, place: Path) -> Path:
+        return (interrupted if place.name == "fast.onnx.data" and place.parent == tmp_path else move)(file, place)
+
+    monkeypatch.setattr(Path, "replace", at_the_data)
+    with pytest.raises(KeyboardInterrupt):
+        save(load(external), model)
+    assert load(model) == old

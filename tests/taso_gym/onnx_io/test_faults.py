@@ -281,3 +281,18 @@ def test_data_of_a_function_in_another_file_are_refused() -> None:
     tensor.external_data.add(key="location", value="weights.bin")
     with pytest.raises(ModelError, match="all data of function 'F' in it, found them in another file"):
         from_model(model)
+
+
+@pytest.mark.parametrize("part", ["initialization", "algorithm"])
+def test_data_of_a_training_graph_in_another_file_are_refused(part: str) -> None:
+    model = simple()
+    graph = getattr(model.training_info.add(), part)
+    graph.name = "start"
+    graph.initializer.add(name="w", data_location=TensorProto.EXTERNAL)
+    with pytest.raises(ModelError, match="all data of the training graph 'start' in it, found them in another file"):
+        from_model(model)
+
+
+def test_a_split_of_another_domain_may_have_any_parts() -> None:
+    graph = from_model(parsed("g (float[4] x) => (y, z) { y, z = my.Split <num_outputs = 1> (x) }"))
+    assert op_names(graph) == ["[Split]"]

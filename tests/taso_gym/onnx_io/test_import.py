@@ -208,3 +208,9 @@ def test_equal_nodes_are_shared_in_either_order_of_operands(name: str) -> None:
     state = RewriteState(b.build(), RuleSet.load("default"))
     (match,) = state.matches[[rule.name for rule in state.rules].index(f"share-{name.lower()}")]
     assert len(state.apply(match).graph) == len(state.graph) - 1
+
+
+def test_the_standard_domain_may_be_spelt_out() -> None:
+    model = parsed("g (float[2] x) => (float[2] y) { y = Relu(x) }")
+    model.graph.node[0].domain = "ai.onnx"
+    assert op_names(from_model(model)) == ["Relu"]

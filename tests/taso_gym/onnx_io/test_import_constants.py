@@ -1,11 +1,14 @@
 """What becomes of the weights and constants of a file."""
 
+from typing import Any
+
 import numpy as np
 import onnx
 import pytest
 from model_texts import graph_of, op_names, parsed, run, weight_values
 from onnx import TensorProto, helper, numpy_helper
 
+from taso_gym.errors import ModelError
 from taso_gym.onnx_io import from_model, to_model
 from taso_gym.onnx_io.sparse import SparseWeight
 from taso_gym.weights import FilledWeight
@@ -160,3 +163,82 @@ def test_constants_are_reduced_as_onnxruntime_does_it(name: str, dtype: type) ->
     assert op_names(graph) == ["Neg"]
     x = np.ones(1, np.float32)
     assert run(to_model(graph), x=x)[0] == pytest.approx(run(model, x=x)[0])
+
+
+@pytest.mark.parametrize("part", ["values", "indices"])
+def test_sparse_data_in_another_file_are_refused(part: str) -> None:
+    model = parsed("g (float[4] x) => (float[4] y) { y = Add(x, w) }")
+    values = helper.make_tensor("w", TensorProto.FLOAT, [1], [1.0])
+    sparse = helper.make_sparse_tensor(values, numpy_helper.from_array(np.array([1])), [4])
+    getattr(sparse, part).data_location = TensorProto.EXTERNAL
+    model.graph.sparse_initializer.append(sparse)
+    with pytest.raises(
+        ModelError, match="sparse initializer 'w': expected positions and values in the model, found ext"
+    ):
+        from_model(model)
+
+
+def test_a_pad_of_negative_zeros_keeps_their_sign() -> None:
+    text = "g (float[2] x) => (y, z) { p = Pad(x, pads, zero)  q = Pad(x, pads)  y = Reciprocal(p)  z = Reciprocal(q) }"
+    graph = graph_of(text, pads=np.array([1, 0]), zero=np.float32(-0.0))
+    assert op_names(graph)[:2] == ["Pad", "Pad"]
+    found = run(to_model(graph), x=np.ones(2, np.float32))
+    assert [values.tolist() for values in found] == [[-np.inf, 1, 1], [np.inf, 1, 1]]
+
+
+LEFT: list[tuple[str, dict[str, Any], list[Any]]] = [
+    ("OneHot(i, three, v)", {"i": [2], "three": 3, "v": np.float32([-1e9, 0.1])}, [[-1e9, -1e9, 0.1]]),
+    ("GatherElements <axis = 0>(a, i)", {"a": np.arange(64).reshape(64, 1), "i": np.zeros((64, 1), int)}, 64 * [[0]]),
+    ("Cast <to = 9>(a)", {"a": np.array(["0", "1", "2"], object)}, [0, 1, 1]),
+    ("CastLike(a, b)", {"a": np.array(["0", "1", "2"], object), "b": np.bool_(1)}, [0, 1, 1]),
+    ("Cast <to = 22>(a)", {"a": np.float32([1.5, 2.75])}, [2, 3]),
+    ("Squeeze(a, axes)", {"a": [[4, 5]], "axes": np.zeros(0, int)}, [4, 5]),
+    ("NonZero(a)", {"a": np.float32(3)}, [[0]]),
+    ("Range(a, b, d)", {n: np.float32(v) for n, v in zip("abd", (0, 1e3, 0.1), strict=True)}, []),
+]
+"""What onnx's reference computes otherwise than onnxruntime; the last has 10,000 numbers, and is only compared."""
+
+
+@pytest.mark.parametrize(("node", "constants", "expected"), LEFT)
+def test_what_onnxruntime_computes_otherwise_is_left_to_it(
+    node: str, constants: dict[str, Any], expected: list[Any]
+) -> None:
+    model = parsed(f"g (float[1] x) => (y) {{ k = {node} c = Cast <to = 1>(k) y = Mul(c, x) }}", opset=21, **constants)
+    graph = from_model(model)
+    assert len(op_names(graph)) == 3
+    x = np.ones(1, np.float32)
+    (found,), (before,) = run(to_model(graph), x=x), run(model, x=x)
+    assert found.tolist() == before.tolist()
+    assert not expected or found.tolist() == np.float32(expected).tolist()
+
+
+def test_what_broadcasts_by_an_attribute_is_left() -> None:
+    """Before opset 7; the reference adds along the last axis, whichever is stated."""
+    text = "g (float[2, 2] x) => (y) { c = Add <broadcast = 1, axis = 0>(a, b) y = Mul(c, x) }"
+    weights = {"a": np.zeros((2, 2), np.float32), "b": np.float32([1, 2])}
+    assert op_names(from_model(parsed(text, opset=6, ir=4, **weights))) == ["[Add]", "[Mul]"]
+
+
+@pytest.mark.parametrize(
+    ("node", "sizes"),
+    [
+        ("Gather(c, three)", [2**36]),
+        ("ReduceSum <keepdims = 0>(c)", [2**40, 2**40]),
+        ("ReduceMax <keepdims = 0>(c)", [2**27]),
+        ("NonZero(c)", [2**36]),
+        ("Reshape(x, c)", [2**33]),
+        ("Expand(x, c)", [2**33]),
+        ("ReduceSum(x, c)", [2**33]),
+        ("ConstantOfShape(c)", [2**33]),
+    ],
+)
+def test_a_constant_that_no_memory_holds_is_no_operand_of_what_is_computed(node: str, sizes: list[int]) -> None:
+    text = f"g (float[1] x) => (y) {{ c = ConstantOfShape <value = int64[1] {{1}}>(sizes) y = {node} }}"
+    graph = graph_of(text, three=np.array([3]), sizes=np.array(sizes))
+    assert len(op_names(graph)) == 1
+    assert to_model(graph).graph.node[0].op_type == "ConstantOfShape"
+
+
+def test_part_of_a_constant_that_takes_no_memory_is_computed() -> None:
+    text = "g (float[3] x) => (y) { c = ConstantOfShape(sizes) p = Slice(c, zero, three) y = Add(x, p) }"
+    assert op_names(graph_of(text, sizes=np.array([10**6]), zero=np.array([0]), three=np.array([3]))) == ["Add"]

@@ -280,3 +280,45 @@ def test_of_what_is_counted_there_may_be_none() -> None:
     graph = graph_of(text, **{name: np.array([value]) for name, value in values.items()})
     for x, expected in (np.zeros(3, np.float32), 7), (np.ones(3, np.float32), 5):
         assert run(to_model(graph), x=x)[0] == [expected]
+
+
+@pytest.mark.parametrize(
+    ("nodes", "factor", "expected"),
+    [
+        ("p = Mul(s, k)", 2**62, 0),
+        ("q = Mul(s, k) p = Add(q, k)", 2**62, 2**62),
+        ("i = Cast <to = 6>(s) j = Cast <to = 6>(k) q = Mul(i, j) r = Mul(q, j) p = Cast <to = 7>(r)", 2**20, 0),
+    ],
+)
+def test_sizes_that_leave_their_integers_wrap_when_it_runs(nodes: str, factor: int, expected: int) -> None:
+    text = f"g (float[N, 4] x) => (y) {{ s = Shape(x) {nodes} y = Gather(p, one) }}"
+    model = parsed(text, k=np.array([1, factor]), one=np.array(1))
+    x = np.ones((3, 4), np.float32)
+    assert run(to_model(from_model(model)), x=x)[0] == run(model, x=x)[0] == expected
+
+
+def test_powers_of_sizes_are_unknown_from_some_on() -> None:
+    """Of 40 squares the last would have 2^40 factors."""
+    squares = " ".join(f"s{i + 1} = Mul(s{i}, s{i})" for i in range(40))
+    graph = graph_of(f"g (float[N] x) => (y) {{ s0 = Shape(x) {squares} y = Expand(x, s40) }}")
+    assert op_names(graph) == ["[Shape]", *["Mul"] * 40, "[Expand]"]
+
+
+def test_what_is_reshaped_to_many_sums_stays_opaque() -> None:
+    """The product of 30 sums has 2^30 terms."""
+    dims = ", ".join(f"D{i}" for i in range(60))
+    text = f"""g (float[{dims}] x) => (y) {{
+        s = Shape(x)  a = Slice(s, zero, end, zero, two)  b = Slice(s, one, end, zero, two)
+        c = Add(a, b)  y = Reshape(x, c)
+    }}"""
+    values = {"zero": 0, "one": 1, "two": 2, "end": 60}
+    graph = graph_of(text, **{name: np.array([value]) for name, value in values.items()})
+    assert op_names(graph)[-1] == "[Reshape]"
+
+
+def test_a_dimension_that_is_called_by_a_number_is_not_that_number() -> None:
+    text = "g (int64[3, 3] x, int64 depth) => (y) { h = OneHot(x, depth, v)  s = Shape(h)  y = Gather(s, zero) }"
+    model = parsed(text, v=np.float32([0, 1]), zero=np.array(0))
+    model.graph.input[0].type.tensor_type.shape.dim[0].dim_param = "3"
+    feeds = {"x": np.ones((5, 3), np.int64), "depth": np.array(4)}
+    assert run(to_model(from_model(model)), **feeds)[0] == run(model, **feeds)[0] == 5

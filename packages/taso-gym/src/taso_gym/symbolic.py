@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
+
+from taso_gym.errors import TypeInferenceError
 
 Monomial = tuple[str, ...]
 """Symbols of a product in sorted order, repeated for powers; the empty tuple is 1."""
+MOST_PRODUCTS, MOST_DEGREE = 1 << 16, 256
+"""Of a product of two polynomials; sizes that a file computes can have exponentially many."""
 
 
 class Poly:
@@ -41,6 +45,8 @@ class Poly:
     def __mul__(self, other: Dim) -> Dim:
         if isinstance(other, int) and other == 1:
             return self
+        if isinstance(other, Poly):
+            _expect_few(self.terms, other.terms)
         return _collect([(tuple(sorted(a + b)), i * j) for a, i in self.terms for b, j in _terms(other)])
 
     def __rsub__(self, other: int) -> Dim:
@@ -57,11 +63,15 @@ class Poly:
 
     def __str__(self) -> str:
         """Write it as ONNX dimension names are written: ``2*batch + 1``."""
-        return " + ".join("*".join(([] if c == 1 and m else [str(c)]) + list(m)) for m, c in self.terms).replace(
-            "+ -", "- "
-        )
+        return self._written(str)
 
-    __repr__ = __str__
+    def __repr__(self) -> str:
+        """Write it so that shapes that differ do so as text, of which hashes are made."""
+        return self._written(_quoted)
+
+    def _written(self, write: Callable[[str], str]) -> str:
+        products = ("*".join(([] if c == 1 and m else [str(c)]) + [write(s) for s in m]) for m, c in self.terms)
+        return " + ".join(products).replace("+ -", "- ")
 
     @property
     def symbols(self) -> frozenset[str]:
@@ -98,6 +108,18 @@ Shape = tuple[Dim, ...]
 
 def _terms(value: Dim) -> tuple[tuple[Monomial, int], ...]:
     return value.terms if isinstance(value, Poly) else (((), value),)
+
+
+def _quoted(name: str) -> str:
+    """Return a name as it is, or in quotes where it would be taken for a number or for two names."""
+    return repr(name) if name.lstrip("-").isdecimal() or not {",", "'"}.isdisjoint(name) else name
+
+
+def _expect_few(a: tuple[tuple[Monomial, int], ...], b: tuple[tuple[Monomial, int], ...]) -> None:
+    if len(a) * len(b) > MOST_PRODUCTS or max(len(m) for m, _ in a) + max(len(m) for m, _ in b) > MOST_DEGREE:
+        raise TypeInferenceError(
+            f"expected sizes whose product has at most {MOST_PRODUCTS} terms of degree {MOST_DEGREE}, found more"
+        )
 
 
 def _collect(terms: Iterable[tuple[Monomial, int]]) -> Dim:

@@ -173,8 +173,16 @@ class FilledWeight:
         return splat_of(np.frombuffer(self.element, numpy_dtype(self.dtype)))
 
     def array(self) -> NDArray[Any]:
-        """Return the value, a view of one element."""
-        return np.broadcast_to(np.frombuffer(self.element, numpy_dtype(self.dtype))[0], self.shape)
+        """Return the value, a view of one element.
+
+        Raises:
+            ModelError: no array can have so many.
+        """
+        try:
+            return np.broadcast_to(np.frombuffer(self.element, numpy_dtype(self.dtype))[0], self.shape)
+        except ValueError as error:
+            found = TensorType(self.dtype, self.shape)
+            raise ModelError(f"expected a constant that an array can hold, found {found}") from error
 
 
 @dataclass(frozen=True)

@@ -94,7 +94,7 @@ def build(name: str, **arguments: int) -> Graph:
     arguments = {key: int(value) for key, value in arguments.items()}
     try:
         graph = function(**arguments)
-    except TypeInferenceError as error:
+    except (TypeInferenceError, MemoryError, OverflowError, ValueError) as error:  # the last: NumPy's, of large arrays
         raise OptionError(f"expected sizes that {name} can be built with, found {arguments}: {error}") from error
     identity = repr((name, sorted({**defaults, **arguments}.items())))
     info = replace(graph.info, digest=blake2b(identity.encode(), digest_size=16).hexdigest())

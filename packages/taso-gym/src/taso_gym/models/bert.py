@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from taso_gym.graph import Graph
-from taso_gym.models.transformer import TransformerNet
+from taso_gym.models.transformer import TransformerNet, check_positions
 
 EPSILON = 1e-12
 VOCABULARY, POSITIONS, TYPES = 30522, 512, 2
@@ -25,7 +25,11 @@ def bert(
     GELU is spelled out and every bias is an Add of its own, so that fusing them is left to substitutions.
     Inputs ``input_ids``, ``attention_mask`` (1: a token, 0: padding), ``token_type_ids``, int64 ``[batch, sequence]``;
     outputs ``last_hidden_state`` ``[batch, sequence, hidden]``, ``pooler_output`` ``[batch, hidden]``.
+
+    Raises:
+        OptionError: the sequence is longer than the 512 positions.
     """
+    check_positions(sequence, POSITIONS)
     net = TransformerNet(seed, hidden, heads)
     tokens, mask, types = (
         net.input(name, (batch, sequence), "int64") for name in ("input_ids", "attention_mask", "token_type_ids")

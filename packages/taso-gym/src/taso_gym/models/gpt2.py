@@ -6,7 +6,7 @@ import numpy as np
 
 from taso_gym.graph import Graph
 from taso_gym.models.layers import RESIDUAL
-from taso_gym.models.transformer import TransformerNet
+from taso_gym.models.transformer import TransformerNet, check_positions
 
 EPSILON = 1e-5
 VOCABULARY, POSITIONS = 50257, 1024
@@ -25,7 +25,11 @@ def gpt2(
 
     The paper's 117 M is an error that its authors corrected to 124 M. GELU is its tanh form, spelled out.
     Input ``input_ids`` int64 ``[batch, sequence]``, output ``logits`` ``[batch, sequence, vocabulary]``.
+
+    Raises:
+        OptionError: the sequence is longer than the 1024 positions.
     """
+    check_positions(sequence, POSITIONS)
     net = TransformerNet(seed, hidden, heads)
     tokens = net.input("input_ids", (batch, sequence), "int64")
     positions = net.constant("position_ids", np.arange(sequence, dtype=np.int64)[None])

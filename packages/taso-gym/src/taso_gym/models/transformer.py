@@ -92,3 +92,9 @@ class TransformerNet(Net):
         T = self.shape(scores)[-1]
         visible = self.constant("causal_mask", np.tril(np.ones((1, 1, T, T), dtype=bool)))
         return self.op("Where", visible, scores, self.scalar(MASKED))
+
+
+def check_positions(sequence: int, positions: int) -> None:
+    """Raise OptionError for a sequence that is longer than the learned positions."""
+    if sequence > positions:
+        raise OptionError(f"expected a sequence of at most {positions} positions, found {sequence}")

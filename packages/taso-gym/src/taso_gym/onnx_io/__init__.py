@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import filecmp
+import os
 import shutil
 from collections.abc import Mapping
 from dataclasses import replace
@@ -16,7 +17,7 @@ from taso_gym.checks import check_kind, check_path, check_sizes
 from taso_gym.errors import ModelError, OptionError
 from taso_gym.graph import Graph
 from taso_gym.onnx_io.exporter import export_model
-from taso_gym.onnx_io.external import data_files, move_out, write_data_file
+from taso_gym.onnx_io.external import data_files, locations, move_out, write_data_file
 from taso_gym.onnx_io.importer import import_model
 from taso_gym.onnx_io.tensors import TensorReader
 from taso_gym.onnx_io.wire import read_model, write_model
@@ -133,16 +134,18 @@ def save(graph: Graph, path: str | Path, *, final: str | Path | None = None) -> 
 def _data_name(target: Path) -> str:
     """Return a name for a model's data file: of a file that isn't there, or that only the model there refers to."""
     own = _refers_to(target)
-    if own:  # a copy of the model, perhaps
-        own -= set().union(*(_refers_to(other) for other in target.parent.glob("*.onnx") if other != target))
+    if own:
+        place = str(target.parent.resolve() / target.name)  # links to it will be links to the new model
+        others = (f for f in target.parent.glob("*") if f.name != target.name and os.path.realpath(f) != place)
+        own -= set().union(*map(_refers_to, others))  # copies of the model, whatever they are called
     names = (f"{target.name}{f'.{number}' if number else ''}.data" for number in count())
     return next(name for name in names if name in own or not target.with_name(name).exists())
 
 
 def _refers_to(path: Path) -> set[str]:
-    """Return the names of the data files of a model; none where there is no model."""
+    """Return the names of the data files of a model; none where there is no model, or more than can be one."""
     try:
-        return set(data_files(path)) if path.is_file() else set()
+        return locations(path) if path.is_file() and path.stat().st_size <= MOST_BYTES else set()
     except (ModelError, OSError):
         return set()
 

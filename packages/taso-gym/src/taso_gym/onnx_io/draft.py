@@ -9,8 +9,9 @@ from taso_gym.builder import GraphBuilder
 from taso_gym.graph import Graph, Weight
 from taso_gym.onnx_io.folding import fold
 from taso_gym.onnx_io.initializers import type_of
+from taso_gym.onnx_io.types import UNKNOWN
 from taso_gym.signature import OpaqueOperator, Signature
-from taso_gym.tensor import TensorType, ValueType
+from taso_gym.tensor import TensorType, ValueType, itemsize_bits
 
 
 class _Input(NamedTuple):
@@ -82,7 +83,7 @@ class Draft:
             return self._added(sig, inputs, names)
         alike = (*sorted(inputs[:2], key=str), *inputs[2:]) if sig.symmetric else inputs  # in either order
         key = sig.op if isinstance(sig.op, OpaqueOperator) else sig, alike
-        if key not in self._merged:
+        if key not in self._merged or not all(map(_may_be_renamed, sig.outputs)):
             self._merged[key] = self._folded(sig, inputs, names) or self._added(sig, inputs, names)
         return self._merged[key]
 
@@ -127,6 +128,14 @@ class Draft:
         for name, value in outputs:
             builder.output(name, values[value])
         return builder.build()
+
+
+def _may_be_renamed(type_: ValueType) -> bool:
+    """Whether a value of a type can have a second name when it is written, by an Identity.
+
+    Older opsets have none for sequences and optionals, no opset for maps, and onnxruntime none for parts of a byte.
+    """
+    return itemsize_bits(type_.dtype) >= 8 if isinstance(type_, TensorType) else type_ == UNKNOWN
 
 
 def _is_pure(sig: Signature) -> bool:

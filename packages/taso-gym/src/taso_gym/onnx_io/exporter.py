@@ -52,11 +52,12 @@ class _Exporter:
         self._folded: dict[int, Weight] = {}
         self._uses_left = {v: len(uses) for v, uses in graph.uses.items()}
         self._exported = Exported(begin_model(graph))
-        self._pinned = pinned_names(self._exported.model)
-        self._names = Names(graph, self._pinned)
+        template = self._exported.model
+        self._pinned = pinned_names(template)
+        self._declared = {info.name for info in template.graph.input}
+        self._names = Names(graph, self._pinned, self._declared.union(i.name for i in template.graph.value_info))
         self._small: dict[str, str] = {}
-        self._may_add = self._exported.model.ir_version >= FIRST_IR_WITH_OVERRIDES
-        self._declared = {info.name for info in self._exported.model.graph.input}
+        self._may_add = template.ir_version >= FIRST_IR_WITH_OVERRIDES
         self._foreign: dict[str, ValueType] = {}
 
     def run(self) -> Exported:

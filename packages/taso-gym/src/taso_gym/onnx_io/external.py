@@ -75,16 +75,25 @@ def write_data_file(path: Path, placed: Sequence[Placed]) -> None:
             write_data(out, tensor)
 
 
+def locations(path: Path) -> set[str]:
+    """Return the names of the files that a model says hold its weights, relative to its folder.
+
+    Raises:
+        ModelError: it isn't a model.
+    """
+    model, _ = read_model(MappedFile(path))
+    inner = (t for node in model.graph.node for t in inner_tensors(node))
+    outside = (t for t in (*model.graph.initializer, *inner) if t.data_location == TensorProto.EXTERNAL)
+    return {e.value for t in outside for e in t.external_data if e.key == "location"}
+
+
 def data_files(path: Path) -> list[str]:
     """Return the names of the files that hold a model's weights, relative to its folder.
 
     Raises:
         ModelError: it isn't a model, or one of them isn't below its folder.
     """
-    model, _ = read_model(MappedFile(path))
-    inner = (t for node in model.graph.node for t in inner_tensors(node))
-    outside = (t for t in (*model.graph.initializer, *inner) if t.data_location == TensorProto.EXTERNAL)
-    names = sorted({e.value for t in outside for e in t.external_data if e.key == "location"})
+    names = sorted(locations(path))
     for name in names:
         if not is_inside(name) or not (path.parent / name).is_file():
             raise ModelError(f"{path}: expected a file with weights below its folder, found {name!r}")

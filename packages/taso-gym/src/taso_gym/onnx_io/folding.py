@@ -14,22 +14,27 @@ from taso_gym.onnx_io.reference import run_opaque
 from taso_gym.onnx_io.sparse import SparseWeight
 from taso_gym.ops.evaluate import evaluate
 from taso_gym.signature import OpaqueOperator, Signature
-from taso_gym.tensor import TensorType, ValueType, numpy_dtype
+from taso_gym.tensor import FLOATS, TensorType, ValueType, itemsize_bits, numpy_dtype
 from taso_gym.weights import ArrayWeight, FilledWeight
 
 ALWAYS_BYTES = 1 << 20
 """Results up to this size are computed."""
 GROWTH = 64
 """A larger result is computed unless it is over this many times its operands: an Expand or Tile stays an operator."""
+MOST_FILLED_BYTES = 1 << 26
+"""A constant that takes no memory is an operand up to this size: to some operators it is as large as any other."""
 _NAMES = """
 Abs Add And Cast CastLike Ceil Clip Compress Concat ConstantOfShape CumSum Div Equal Expand EyeLike Flatten Floor
-Gather GatherElements GatherND Greater GreaterOrEqual Less LessOrEqual Max Min Mod Mul Neg NonZero Not OneHot Or
-Range ReduceMax ReduceMin ReduceProd ReduceSum Reshape Round ScatterElements ScatterND Shape Sign Size Slice Split
-Sqrt Squeeze Sub Tile TopK Transpose Trilu Unsqueeze Where Xor
+Gather GatherND Greater GreaterOrEqual Less LessOrEqual Max Min Mod Mul Neg NonZero Not Or Range ReduceMax ReduceMin
+ReduceProd ReduceSum Reshape Round ScatterElements ScatterND Shape Sign Size Slice Split Sqrt Sub Tile TopK Transpose
+Trilu Unsqueeze Where Xor
 """
 SHAPE_ARITHMETIC = frozenset(_NAMES.split())
 """Operators that a file computes shapes, masks and indices with; ONNX's reference computes those without an entry in
-the operator table, up to `ALWAYS_BYTES`."""
+the operator table, up to `ALWAYS_BYTES`. Not among them is what the reference computes otherwise than onnxruntime:
+OneHot as a product, GatherElements of long axes, and Squeeze of an empty list of axes (with others it has an entry)."""
+FIRST_OPSET = 7
+"""Operators broadcast as they do now from here on; the attributes that say it before are unknown to the reference."""
 BOUNDED = frozenset({"NonZero", "Compress"})
 MOST_PER_BYTE = 64
 """The size of these depends on the data; it is at most the operand's rank (below 8) times 8 bytes for each element."""
@@ -50,7 +55,7 @@ def fold(sig: Signature, weights: Sequence[Weight | None], opsets: Mapping[str, 
         weights: its operands; None where an optional one is absent.
         opsets: opset imports of the file.
     """
-    if not can_fold(sig, weights):
+    if not can_fold(sig, weights, opsets):
         return None
     arrays = [w.array() if w else None for w in weights]
     try:
@@ -69,19 +74,37 @@ def fold(sig: Signature, weights: Sequence[Weight | None], opsets: Mapping[str, 
     return found
 
 
-def can_fold(sig: Signature, weights: Sequence[Weight | None]) -> bool:
+def can_fold(sig: Signature, weights: Sequence[Weight | None], opsets: Mapping[str, int]) -> bool:
     """Whether an operator on constants is worth computing: known how, and not much larger than its operands."""
     if isinstance(sig.op, OpaqueOperator):
         known = sig.op.domain == "" and sig.op.name in SHAPE_ARITHMETIC and not sig.op.captures
+        known = known and opsets.get("", 1) >= FIRST_OPSET
     else:
         known = sig.op.body is not None
-    stored = [t for t, w in zip(sig.inputs, weights, strict=True) if w and not isinstance(w, FilledWeight)]
-    if not known or any(isinstance(w, SparseWeight) for w in weights):
+    if not known or _is_computed_otherwise(sig) or any(isinstance(w, SparseWeight) for w in weights):
         return False
-    operand_bytes = sum(t.size_bytes for t in stored if isinstance(t, TensorType))
+    operands = [(t, w) for t, w in zip(sig.inputs, weights, strict=True) if w and isinstance(t, TensorType)]
+    operand_bytes = sum(t.size_bytes for t, w in operands if not isinstance(w, FilledWeight))
+    filled_bytes = sum(t.size_bytes for t, w in operands if isinstance(w, FilledWeight))
     sizes = [_size_bytes(t, operand_bytes, sig.op.name) for t in sig.outputs]
     limit = max(ALWAYS_BYTES, 0 if isinstance(sig.op, OpaqueOperator) else GROWTH * operand_bytes)
-    return all(size is not None and size <= limit for size in sizes)
+    return filled_bytes <= max(MOST_FILLED_BYTES, limit) and all(size is not None and size <= limit for size in sizes)
+
+
+def _is_computed_otherwise(sig: Signature) -> bool:
+    """Whether onnxruntime has other results: it parses, rounds to 4 bits, takes a scalar for a list, adds up steps."""
+    first, result = sig.inputs[:1], sig.outputs[0]
+    if not first or not isinstance(first[0], TensorType) or not isinstance(result, TensorType):
+        return False
+    match sig.op.name:
+        case "Cast" | "CastLike":
+            return first[0].dtype == "string" or itemsize_bits(result.dtype) < 8
+        case "NonZero":
+            return first[0].shape == ()
+        case "Range":
+            return result.dtype in FLOATS
+        case _:
+            return False
 
 
 def _size_bytes(t: ValueType, operand_bytes: int, op_type: str) -> int | None:

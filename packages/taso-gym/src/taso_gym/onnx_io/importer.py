@@ -31,7 +31,7 @@ from taso_gym.ops.onnx_form import Imported, from_onnx
 from taso_gym.signature import OpaqueOperator, Signature, opaque_signature, signature, strip_absent
 from taso_gym.symbolic import Dim, Poly
 from taso_gym.tensor import TensorType, ValueType, numpy_dtype
-from taso_gym.weights import ArrayWeight
+from taso_gym.weights import ArrayWeight, FilledWeight
 
 Operands = tuple[int | None, ...]
 
@@ -151,7 +151,7 @@ class _Importer:
 
     def _is_false(self, name: str) -> bool:
         constant = self._draft.constant(self._values[name]) if name in self._values else None
-        return constant is not None and not constant.weight.array().any()
+        return constant is not None and constant.type.shape == () and not constant.weight.array().any()
 
     def _known_or_opaque(self, step: Step, inputs: Operands) -> tuple[Signature, Operands]:
         """Return a node's signature and operands, as an operator of the table if it is one and fits it."""
@@ -172,8 +172,11 @@ class _Importer:
         return None if any(node.output[len(sig.outputs) :]) else (sig, operands)
 
     def _array(self, value: int | None) -> NDArray[Any] | None:
+        """Return a constant of which attributes may be made: none of them is as long as one that takes no memory."""
         constant = self._draft.constant(value)
-        return None if constant is None or isinstance(constant.weight, SparseWeight) else constant.weight.array()
+        if constant is None or isinstance(constant.weight, SparseWeight | FilledWeight):
+            return None
+        return constant.weight.array()
 
     def _shaped(self, node: NodeProto, inputs: Operands) -> Imported | None:
         """Return a Reshape or Expand to a shape that is computed, and known in terms of the symbols."""
@@ -190,7 +193,7 @@ class _Importer:
         if value in self._shape_values:
             return self._shape_values[value]
         constant = self._draft.constant(value)
-        return constant_value(constant.type, constant.weight.array()) if constant else None
+        return constant_value(constant.type, constant.weight) if constant else None
 
     def _with_shapes(self, node: NodeProto, sig: Signature, operands: Operands, outputs: Sequence[int]) -> list[int]:
         """Return the outputs of a node; those of shape arithmetic without symbols are constants.

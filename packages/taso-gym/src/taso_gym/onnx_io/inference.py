@@ -97,6 +97,8 @@ class Inference:
         probe.CopyFrom(self._empty)
         graph = probe.graph
         graph.node.extend(nodes)
+        for node in graph.node:
+            node.domain = domain_of(node.domain)  # the checker knows no other name for it
         for name, type_ in inputs.items():
             graph.input.add(name=name).type.CopyFrom(proto_of(type_))
         for name, weight in weights.items():

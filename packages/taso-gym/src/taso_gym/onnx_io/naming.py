@@ -18,8 +18,13 @@ class Names:
     the file speak. All other names may change.
     """
 
-    def __init__(self, graph: Graph, pinned: Collection[str] = ()) -> None:
-        """Collect the names that are settled; ``pinned`` are those in annotations.
+    def __init__(self, graph: Graph, pinned: Collection[str], declared: Collection[str]) -> None:
+        """Collect the names that are settled.
+
+        Args:
+            graph: the graph.
+            pinned: names in annotations.
+            declared: names that the file gives a type; no other value than its own gets one of them.
 
         Raises:
             ModelError: two values must have the same name.
@@ -45,6 +50,7 @@ class Names:
             if leaf.weight and leaf.name in pinned:
                 self._require(leaf.name, value)
         self._taken = set(self._required) | self._inner
+        self._declared = declared
 
     def _require(self, name: str, value: int) -> None:
         if self._required.setdefault(name, value) != value:
@@ -86,8 +92,8 @@ class Names:
         return "weight" if value in self._graph.leaves else self._graph.nodes[producer_of(value)].sig.op.name
 
     def fresh(self, base: str) -> str:
-        """Return a name that nothing has yet."""
-        name = next(n for n in _candidates(base) if n not in self._taken)
+        """Return a name that nothing has yet, and of which the file says nothing."""
+        name = next(n for n in _candidates(base) if n not in self._taken and n not in self._declared)
         self._taken.add(name)
         return name
 

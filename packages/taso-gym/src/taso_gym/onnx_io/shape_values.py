@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from taso_gym.errors import TypeInferenceError
+from taso_gym.graph import Weight
 from taso_gym.ops.evaluate import evaluate
 from taso_gym.ops.reshaping import reshape_attrs
 from taso_gym.signature import OpaqueOperator, Signature
@@ -28,6 +29,9 @@ ARITHMETIC = frozenset({"Add", "Concat", "Gather", "Mul", "Reshape", "Slice", "S
 CHOICES = frozenset({"Cast", "Equal", "Where"})
 """Operators by which exporters choose sizes: those that are -1 in what is expanded to stay as they are."""
 MOST_ELEMENTS = 64
+MOST_TERMS, MOST_DEGREE = 64, 16
+"""What an element has that is known; products of products would grow without end."""
+SIZES = TensorType("int64", None)
 
 
 def shape_values(sig: Signature, operands: Sequence[ShapeValue | None]) -> tuple[ShapeValue, ...] | None:
@@ -42,14 +46,13 @@ def shape_values(sig: Signature, operands: Sequence[ShapeValue | None]) -> tuple
     known, name = [o for o in operands if o is not None], sig.op.name
     if isinstance(sig.op, OpaqueOperator) or name not in ARITHMETIC | CHOICES:
         return None
-    if name in CHOICES:
-        found = _chosen(name, sig.outputs[0], known)
-        return None if found is None else (found,)
     try:
-        results = evaluate(sig.op, dict(sig.attrs), known)
-    except (TypeError, IndexError):  # an index that is a symbol, or out of range: the runtime's to report
+        results = _chosen(name, sig.outputs[0], known) if name in CHOICES else evaluate(sig.op, dict(sig.attrs), known)
+    except (TypeError, IndexError, TypeInferenceError):  # an index that is a symbol, or out of range: the runtime's
         return None
-    return tuple(_settled(np.asarray(r)) for r in results)
+    found = [None if r is None else _settled(np.asarray(r), t) for r, t in zip(results, sig.outputs, strict=True)]
+    settled = tuple(elements for elements in found if elements is not None)
+    return settled if len(settled) == len(found) else None
 
 
 STATED = {"Reshape": 1, "ConstantOfShape": 0, "Resize": 3, "Range": 1}
@@ -76,7 +79,7 @@ def stated_sizes(
     return stated if name != "Resize" or stretches else None
 
 
-def _without_gaps(stated: ShapeValue, allow_zero: int, type_: TensorType) -> ShapeValue:
+def _without_gaps(stated: ShapeValue, allow_zero: int, type_: TensorType) -> ShapeValue | None:
     """Return a shape that something is reshaped to, with the sizes that 0 and -1 stand for where these are known."""
     attrs = {"shape": tuple(d if isinstance(d, Poly) else int(d) for d in stated), "allowzero": allow_zero}
     found = np.empty(len(stated), object)
@@ -95,14 +98,14 @@ def _steps(start: ShapeValue | None, limit: ShapeValue | None, delta: ShapeValue
     return _settled(np.array([count], object)) if delta.item() == 1 and bounds(count, 0)[0] >= 0 else None
 
 
-def _chosen(name: str, type_: ValueType | None, known: Sequence[ShapeValue]) -> ShapeValue | None:
+def _chosen(name: str, type_: ValueType, known: Sequence[ShapeValue]) -> tuple[ShapeValue | None]:
     """Return what one of `CHOICES` yields, or None where it depends on the sizes that symbols stand for."""
     if name == "Equal":
         different = _truth(np.asarray(np.subtract(*known)))  # of two scalars numpy gives no array
-        return None if different is None else 1 - different
+        return (None if different is None else 1 - different,)
     if name == "Where":
-        return _settled(np.where(known[0] != 0, known[1], known[2]))
-    return _truth(known[0]) if isinstance(type_, TensorType) and type_.dtype == "bool" else known[0]
+        return (np.where(known[0] != 0, known[1], known[2]),)
+    return (_truth(known[0]) if isinstance(type_, TensorType) and type_.dtype == "bool" else known[0],)
 
 
 def _truth(values: ShapeValue) -> ShapeValue | None:
@@ -127,9 +130,9 @@ def _below(size: Dim) -> bool:
     return isinstance(size, int) and size <= MOST_ELEMENTS
 
 
-def constant_value(type_: TensorType, value: NDArray[Any]) -> ShapeValue | None:
+def constant_value(type_: TensorType, weight: Weight) -> ShapeValue | None:
     """Return the elements of a constant that can take part in shape arithmetic, else None."""
-    return value.astype(np.int64) if _is_small(type_) else None
+    return weight.array().astype(np.int64) if _is_small(type_) else None
 
 
 def sizes(type_: object, start: int = 0, end: int | None = None) -> ShapeValue | None:
@@ -145,6 +148,16 @@ def sizes(type_: object, start: int = 0, end: int | None = None) -> ShapeValue |
     return _settled(dims[start:end])
 
 
-def _settled(value: NDArray[Any]) -> ShapeValue:
-    """Return elements that are all integers as such."""
-    return value.astype(np.int64) if all(isinstance(d, int | np.integer) for d in value.reshape(-1)) else value
+def _settled(value: NDArray[Any], type_: ValueType = SIZES) -> ShapeValue | None:
+    """Return elements that are all integers as such, or None where one is too large: as an integer, it would wrap."""
+    most = np.iinfo(np.int32 if isinstance(type_, TensorType) and type_.dtype == "int32" else np.int64).max
+    elements = value.reshape(-1)
+    if not all(_is_bounded(d, most) for d in elements):
+        return None
+    return value.astype(np.int64) if all(isinstance(d, int | np.integer) for d in elements) else value
+
+
+def _is_bounded(value: Any, most: int) -> bool:
+    if not isinstance(value, Poly):
+        return -most <= value <= most
+    return len(value.terms) <= MOST_TERMS and all(len(m) <= MOST_DEGREE and abs(c) <= most for m, c in value.terms)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from onnx import SparseTensorProto, numpy_helper
+from onnx import SparseTensorProto, TensorProto, numpy_helper
 
 from taso_gym.errors import ModelError
 from taso_gym.onnx_io.tensors import dtype_of, inline_values, tensor_type
@@ -50,8 +50,10 @@ def sparse_weight(sparse: SparseTensorProto, where: str) -> SparseWeight:
     """Return the value of a sparse initializer.
 
     Raises:
-        ModelError: positions and values don't fit together.
+        ModelError: positions and values don't fit together, or are in another file.
     """
+    if TensorProto.EXTERNAL in (sparse.values.data_location, sparse.indices.data_location):
+        raise ModelError(f"{where}: expected positions and values in the model, found external data, which aren't read")
     dtype, _ = tensor_type(sparse.values, where)
     shape = tuple(sparse.dims)
     values, indices = inline_values(sparse.values, dtype, tuple(sparse.values.dims), where), sparse.indices

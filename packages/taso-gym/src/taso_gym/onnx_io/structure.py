@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from typing import NamedTuple
 
 from onnx import IR_VERSION, ModelProto, NodeProto, TensorProto, defs
@@ -60,23 +61,33 @@ def read_opsets(model: ModelProto) -> dict[str, int]:
 
 
 def _expect_parts(model: ModelProto) -> None:
-    """Refuse a Split into ever so many parts, or fewer than outputs, of which shape inference first makes a list."""
+    """Refuse a Split into ever so many parts, or fewer than outputs, of which shape inference first makes a list.
+
+    A function of the file that has the name is held to the same: inference takes its calls for the operator.
+    """
     for holder in (*model.graph.node, *(n for f in model.functions for n in f.node)):
         for node in (holder, *inner_nodes(holder)):
             least = len(node.output)
             found = [a.i for a in node.attribute if a.name == "num_outputs" and not a.ref_attr_name]
-            if node.op_type == "Split" and found and not least <= found[0] <= MOST_OPERANDS:
+            is_split = node.op_type == "Split" and not domain_of(node.domain)
+            if is_split and found and not least <= found[0] <= MOST_OPERANDS:
                 raise ModelError(
                     f"expected num_outputs from {least} to {MOST_OPERANDS}, found {found[0]} in {describe(node)}"
                 )
 
 
 def _expect_data(model: ModelProto) -> None:
-    """Refuse a function that has data in another file: functions are kept as they are, and files are written anew."""
+    """Refuse functions and training graphs with data in another file: they are kept as they are, and files aren't."""
     for function in model.functions:
-        for node in function.node:
-            if any(t.data_location == TensorProto.EXTERNAL for t in inner_tensors(node)):
-                raise ModelError(f"expected all data of function {function.name!r} in it, found them in another file")
+        _expect_own(chain.from_iterable(map(inner_tensors, function.node)), f"function {function.name!r}")
+    for graph in (g for t in model.training_info for g in (t.initialization, t.algorithm)):
+        tensors = chain(graph.initializer, *map(inner_tensors, graph.node))
+        _expect_own(tensors, f"the training graph {graph.name!r}")
+
+
+def _expect_own(tensors: Iterable[TensorProto], holder: str) -> None:
+    if any(tensor.data_location == TensorProto.EXTERNAL for tensor in tensors):
+        raise ModelError(f"expected all data of {holder} in it, found them in another file")
 
 
 def in_order(nodes: Iterable[NodeProto], given: Iterable[str]) -> list[Step]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Container, Mapping
 from itertools import chain
 
 from onnx import GraphProto, ModelProto, ValueInfoProto, helper
@@ -85,6 +85,8 @@ def finish_model(
         for i in reversed(range(len(infos))):
             if infos[i].name not in known:
                 del infos[i]
+    sparse = {weight.values.name for weight in model.graph.sparse_initializer}
+    _drop_annotations(model, inputs.union(initializers, sparse, computed))
     named = {d.dim_param for i in model.graph.input for d in i.type.tensor_type.shape.dim}
     for info, value in zip(model.graph.output, graph.outputs, strict=True):
         type_, kind, tensor = graph.type_of(value), info.type.WhichOneof("value"), info.type.tensor_type
@@ -96,6 +98,14 @@ def finish_model(
     for name, type_ in foreign.items():
         if name not in declared:
             model.graph.value_info.add(name=name).type.CopyFrom(proto_of(type_, named))
+
+
+def _drop_annotations(model: ModelProto, known: Container[str]) -> None:
+    """Drop what is said of values that aren't there any more, behind an Identity for one."""
+    annotations = model.graph.quantization_annotation
+    for i in reversed(range(len(annotations))):
+        if annotations[i].tensor_name not in known:
+            del annotations[i]
 
 
 def _add_domains(model: ModelProto) -> None:

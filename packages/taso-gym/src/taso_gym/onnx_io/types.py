@@ -86,7 +86,8 @@ class TypeReader:
             return type_
         if not proto.tensor_type.elem_type:
             return type_
-        names = {str(d): d for t in given if isinstance(t, TensorType) for d in t.shape or ()}
+        dims = (d for t in given if isinstance(t, TensorType) for d in t.shape or ())
+        names = {str(d): d for d in dims if isinstance(d, Poly)}  # a dimension may be called "3"
         found = [d if isinstance(d, int) else names.get(str(d)) for d in map(_dim, proto.tensor_type.shape.dim)]
         shape = type_.shape if isinstance(type_, TensorType) else None
         if shape is None or len(shape) != len(found):

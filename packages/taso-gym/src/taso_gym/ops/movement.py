@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from taso_gym.ops.modules import Array, ArrayModule
@@ -212,7 +213,7 @@ def pad_attrs(attrs: dict[str, Any], types: Types) -> dict[str, Any]:
         full[axis], full[rank + axis] = pads[i], pads[len(axes) + i]
     dtype, value = numpy_dtype(tensor(types, 0).dtype), attrs["constant_value"]
     expect(dtype.kind not in "cOSTU", "numbers or truth values to pad", tensor(types, 0).dtype)
-    value = value if attrs["mode"] == "constant" and value else 0
+    value = 0 if attrs["mode"] != "constant" or value is None else value
     precise = dtype.type if dtype.kind == "f" else float
     value = whole(value, dtype) if dtype.kind in "iub" else shortest(float(value), precise)
     return {"mode": attrs["mode"], "pads": tuple(full), "constant_value": value}
@@ -234,8 +235,9 @@ def pad_type(types: Types, attrs: Attrs) -> tuple[TensorType, ...]:
 
 
 def export_pad(attrs: dict[str, Any], _in: Types, _out: tuple[TensorType, ...], _opset: int) -> dict[str, Any]:
-    """0 is the default."""
-    return attrs | {"constant_value": attrs["constant_value"] or None}
+    """0 is the default; -0.0 isn't."""
+    value = attrs["constant_value"]
+    return attrs | {"constant_value": None if value == 0 and math.copysign(1, value) > 0 else value}
 
 
 @operator(
@@ -260,4 +262,4 @@ def pad(
     rank = len(x.shape)
     ends = [slice(max(-pads[i], 0), x.shape[i] - max(-pads[rank + i], 0)) for i in range(rank)]
     widths = [(max(pads[i], 0), max(pads[rank + i], 0)) for i in range(rank)]
-    return xp.pad(x[tuple(ends)], widths, constant_value or 0, mode)
+    return xp.pad(x[tuple(ends)], widths, 0 if constant_value is None else constant_value, mode)
