@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from taso_gym.checks import (
+    check_bools,
     check_choices,
     check_count,
     check_finite,
@@ -45,7 +46,7 @@ def test_other_kinds_and_choices_are_named() -> None:
         check_choices("mode", ["a", "c"], ("a", "b"))
 
 
-@pytest.mark.parametrize("values", [5, None, "ab", ["a", 5]])
+@pytest.mark.parametrize("values", [5, None, "ab", ["a", 5], np.array(3)])
 def test_what_are_no_items_of_a_kind_is_named(values: Any) -> None:
     with pytest.raises(OptionError, match="expected names, found"):
         items_of(values, str, "names")
@@ -64,3 +65,10 @@ def test_numbers_of_numpy_are_numbers() -> None:
     check_seed(one)
     check_finite(alpha=np.float32(1))
     check_count("size", 0, 0)
+
+
+@pytest.mark.parametrize("value", ["false", 0, 1, None])
+def test_what_is_neither_true_nor_false_is_named(value: Any) -> None:
+    with pytest.raises(OptionError, match=f"expected True or False as portable, found {value!r}"):
+        check_bools(portable=value)
+    check_bools(portable=np.False_, flat=True)

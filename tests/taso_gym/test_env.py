@@ -9,6 +9,7 @@ from games import illegal_actions, pickled, rule_set, rules_file, same, tiny_env
 from gymnasium.error import ResetNeeded
 from gymnasium.utils.env_checker import check_env
 
+from taso_gym import onnx_io
 from taso_gym.env import TasoGraphEnv
 from taso_gym.errors import OptionError, RuleError
 from taso_gym.rules.state import RewriteState
@@ -102,6 +103,17 @@ def test_whole_numbers_of_any_type_are_an_action(dtype):
     assert not env.step(np.array([0, 0], dtype))[-1]["invalid_action"]
 
 
+@pytest.mark.parametrize("error", [AttributeError, KeyError, ZeroDivisionError])
+def test_an_action_whose_array_raises_is_illegal(error):
+    class Odd:
+        def __array__(self, *_args, **_kwargs):
+            raise error("no array")
+
+    env = tiny_env()
+    env.reset()
+    assert env.step(Odd())[-1]["invalid_action"]
+
+
 def test_random_actions_of_the_space_never_raise():
     env = tiny_env()
     env.reset(seed=0)
@@ -113,10 +125,11 @@ def test_random_actions_of_the_space_never_raise():
             env.reset()
 
 
-def test_infos_have_the_same_keys_and_numpy_types():
+def test_infos_have_the_same_keys_and_types():
     env = tiny_env()
     infos = [env.reset()[1], env.step((0, 0))[-1], env.step("?")[-1], env.step((env.layout.xfers, 0))[-1]]
     assert all(info.keys() == infos[0].keys() for info in infos)
+    assert all(isinstance(info.pop("invalid_action"), bool) for info in infos)
     assert all(isinstance(value, np.generic | np.ndarray) for info in infos for value in info.values())
     assert infos[0]["rules_digest"].tobytes().hex() == env.rules.digest
 
@@ -194,6 +207,36 @@ def test_a_state_goes_to_another_environment():
     assert same(env.observe(), other.observe())
 
 
+def test_a_state_of_another_game_is_refused():
+    env = tiny_env()
+    before, _ = env.reset()
+    others = {
+        r"this environment's rules \(digest \w{32}\), found one with others \(\w{32}\)": tiny_env(
+            rules=rule_set("relu-twice: Relu(Relu(x)) => Relu(x)")
+        ),
+        r"this environment's Layout\(.*matches=64.*found Layout\(.*matches=32": tiny_env(max_matches=32),
+    }
+    for expected, other in others.items():
+        other.reset()
+        with pytest.raises(OptionError, match=f"expected a snapshot with {expected}"):
+            env.set_state(other.get_state())
+    assert same(env.observe(), before)
+
+
+def test_a_model_is_named_by_its_path(tmp_path):
+    paths = [tmp_path / "a.onnx", tmp_path / "b.onnx"]
+    for blocks, path in enumerate(paths, 1):
+        onnx_io.save(tiny_graph(blocks=blocks), path)
+    env = tiny_env(models=paths)
+    assert [int(env.reset(options={"model": path})[1]["model"]) for path in (*paths, str(paths[1]))] == [0, 1, 1]
+
+
+def test_one_name_or_path_is_one_of_models(tmp_path):
+    onnx_io.save(tiny_graph(), tmp_path / "a.onnx")
+    for models in (tmp_path / "a.onnx", str(tmp_path / "a.onnx")):
+        assert [start.name for start in tiny_env(models=models).starts] == [str(models)]
+
+
 def test_reset_chooses_the_model():
     env = tiny_env(models=[tiny_graph(), tiny_graph(blocks=1)])
     assert env.reset(options={"model": "graph1"})[1]["model"] == 1
@@ -203,7 +246,15 @@ def test_reset_chooses_the_model():
     assert set(drawn) == {0, 1} and drawn == [int(env.reset(seed=seed)[1]["model"]) for seed in range(20)]
 
 
-UNKNOWN_OPTIONS = [{"model": "BERT"}, {"model": 2}, {"model": np.array([0, 1])}, {"graph": 1}, {"x": 1, 2: 3}, 5]
+UNKNOWN_OPTIONS = [
+    {"model": "BERT"},
+    {"model": 2},
+    {"model": False},
+    {"model": np.array([0, 1])},
+    {"graph": 1},
+    {"x": 1, 2: 3},
+    5,
+]
 
 
 @pytest.mark.parametrize("options", UNKNOWN_OPTIONS, ids=str)
@@ -265,6 +316,8 @@ def test_rules_come_from_a_file(tmp_path):
         ({"max_nodes": True}, "expected max_nodes to be a whole number from 1 on, found True"),
         ({"invalid_penalty": float("nan")}, "expected a finite number as invalid_penalty, found nan"),
         ({"model_kwargs": {"batch": 4}}, "expected no model_kwargs for a graph, found batch"),
+        ({"portable": "false"}, "expected True or False as portable, found 'false'"),
+        ({"location_counts": 1}, "expected True or False as location_counts, found 1"),
         ({"cost": "guess"}, "expected a cost model among .*, found 'guess'"),
         ({"cost": 3}, "expected a name or CostModel as cost, found 3"),
         ({"model": 3}, "expected a name, path or Graph as model, found 3"),

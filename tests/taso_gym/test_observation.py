@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from games import pickled, rule_set, tiny_env, tiny_graph, walk
+from games import pickled, rule_set, same, tiny_env, tiny_graph, walk
 
 from taso_gym.builder import GraphBuilder
 from taso_gym.env import TasoGraphEnv
@@ -259,3 +259,14 @@ def test_matches_of_one_rule_may_have_different_numbers_of_nodes():
     rows = [[n for n in row[2:] if n >= 0] for row in observation["matches"][observation["match_mask"] == 1]]
     wanted = [sorted(set(m.nodes)) for found in env.episode.state.matches for m in found]
     assert sorted(map(len, rows)) == sorted(map(len, wanted)) and {len(row) for row in rows} == {1, 2, 3}
+
+
+def test_a_sum_of_tensors_is_arithmetic_and_one_along_axes_a_reduction():
+    assert "Sum" in FAMILIES["arithmetic"].split() and "ReduceSum" in FAMILIES["reduction"].split()
+
+
+def test_masks_for_many_locations_take_no_more_than_the_candidates_need():
+    env = tiny_env(max_locations=5000, max_matches=8)
+    observation, _ = env.reset(seed=0)
+    assert env.layout.ladder.shape == (9, 5000)
+    assert same(observation["location_masks"].sum(1), env.legal_locations())

@@ -6,11 +6,13 @@ import numpy as np
 import pytest
 from games import tiny_env, tiny_graph
 
+from taso_gym.builder import GraphBuilder
 from taso_gym.errors import MissingPackageError
 from taso_gym.observation.features import FAMILIES
 from taso_gym.render import RENDERERS
 from taso_gym.render.placement import place
 from taso_gym.render.scene import COLOURS, MARK
+from taso_gym.tensor import TensorType
 
 
 def rendered(mode, steps=1):
@@ -81,3 +83,16 @@ def test_without_a_mode_nothing_is_drawn():
     env.reset()
     with pytest.warns(UserWarning, match="without a render_mode"):
         assert env.render() is None
+
+
+@pytest.mark.parametrize("name", ["a$b_$c", "x\x01y\0", "<&>", "line\nbreak"])
+@pytest.mark.parametrize("mode", RENDERERS)
+def test_any_name_is_drawn(name, mode):
+    builder = GraphBuilder({"": 20})
+    builder.output("y", builder.add("Relu", builder.input(name, TensorType("float", (4, 8)))))
+    env = tiny_env(model=builder.build(), render_mode=mode)
+    env.reset()
+    picture = env.render()
+    if mode == "svg":
+        labels = ElementTree.fromstring(picture).itertext()
+        assert name.translate({0: "\ufffd", 1: "\ufffd"}) in labels

@@ -131,6 +131,7 @@ def with_source(text, name, value=5):
         lambda text: text[: len(text) // 2],
         lambda text: "[]",
         lambda text: "{}",
+        lambda text: "[" * 100_000,
         lambda text: json.dumps({**json.loads(text), "format": 99}),
         lambda text: json.dumps({**json.loads(text), "moves": [["a"]]}),
         lambda text: json.dumps({**json.loads(text), "moves": [["a", ["b"], 0, 0]]}),

@@ -5,7 +5,7 @@ from copy import deepcopy
 import numpy as np
 import onnx
 import pytest
-from games import tiny_env
+from games import rule_set, tiny_env
 from model_texts import parsed
 
 from taso_gym.builder import GraphBuilder
@@ -179,3 +179,15 @@ def test_every_name_makes_a_reward(name):
 def test_a_wrong_reward_is_named(name, parameters, message):
     with pytest.raises(OptionError, match=message):
         make_reward(name, **parameters)
+
+
+@pytest.mark.parametrize(("objective", "expected"), [("size", 0), ("time+0.2*size", "time")])
+def test_what_is_0_at_the_start_earns_and_costs_nothing(objective, expected):
+    builder = GraphBuilder({"": 20})
+    builder.output("y", builder.add("Relu", builder.input("x", TensorType("float", (4, 8)))))
+    rules = rule_set("times-one: Relu(x) => Mul(Relu(x), 1.0)")
+    env = TasoGraphEnv(builder.build(), rules=rules, reward="objective", reward_kwargs={"objective": objective})
+    env.reset()
+    reward = env.play((0, 0))[0]
+    assert quantities(env.state.graph, env.state.cost, None)["size"] > 0
+    assert reward == pytest.approx(improvement(env) if expected == "time" else expected)

@@ -96,6 +96,8 @@ def test_too_few_values_seeds_or_actions_change_nothing():
         env.step(np.zeros((3, 2), np.int64))
     with pytest.raises(OptionError, match="expected 2 actions, one for each environment, found None"):
         env.step(None)
+    with pytest.raises(OptionError, match=r"expected 2 actions, one for each environment, found array\(3\)"):
+        env.step(np.array(3))
     assert env.get_attr("max_steps") == (12, 12)
 
 
@@ -114,6 +116,23 @@ def test_a_wrong_argument_is_named(arguments):
         OptionError, match=r"expected (autoreset_mode among NextStep, SameStep|num_envs to be a whole number)"
     ):
         TasoGraphVectorEnv(**arguments, **ARGUMENTS)
+
+
+def test_two_limits_of_steps_are_refused():
+    with pytest.raises(OptionError, match="expected max_steps or max_episode_steps, found both: 7, 5"):
+        TasoGraphVectorEnv(2, max_episode_steps=5, **{**ARGUMENTS, "max_steps": 7})
+    with_id = gym.make_vec("TasoGraph-v0", 2, max_episode_steps=5, model=tiny_graph(), rules=rule_set())
+    assert with_id.get_attr("max_steps") == (5, 5)
+
+
+@pytest.mark.parametrize(
+    "how", [TasoGraphVectorEnv, lambda n, **kwargs: SyncVectorEnv([lambda: tiny_env(**kwargs)] * n)]
+)
+def test_illegal_moves_are_told_as_an_array_of_truth_values(how):
+    env = how(2, **ARGUMENTS)
+    assert env.reset()[1]["invalid_action"].dtype == np.bool_
+    told = env.step(np.array([[-1, 0], [0, 0]]))[4]["invalid_action"]
+    assert told.dtype == np.bool_ and told.tolist() == [True, False]
 
 
 @pytest.fixture
@@ -151,6 +170,29 @@ def test_sb3_calls_methods_of_some(sb3_env):
     sb3_env.set_attr("invalid_penalty", -5.0, indices=[2])
     assert sb3_env.get_attr("invalid_penalty") == [-1.0, -1.0, -5.0]
     assert sb3_env.env_is_wrapped(gym.Wrapper) == [False] * 3
+
+
+def test_sb3_sets_attributes_that_there_were_none_of(sb3_env):
+    sb3_env.set_attr("colour", "red")
+    sb3_env.set_attr("colour", "blue", indices=1)
+    assert sb3_env.get_attr("colour") == ["red", "blue", "red"]
+
+
+def test_sb3_reaches_environments_of_other_processes_together_or_not_at_all():
+    pytest.importorskip("stable_baselines3")
+    makers = [lambda: TasoGraphEnv(**ARGUMENTS)] * 2
+    venv = to_sb3(gym.vector.AsyncVectorEnv(makers, autoreset_mode=AutoresetMode.SAME_STEP, context="fork"))
+    venv.reset()
+    expected = r"expected all 2 environments of other processes, found indices \[0\]"
+    with pytest.raises(OptionError, match=expected):
+        venv.env_method("play", (0, 0), indices=[0])
+    with pytest.raises(OptionError, match=expected):
+        venv.set_attr("colour", "red", indices=0)
+    venv.set_attr("colour", "red")
+    assert venv.get_attr("colour") == ["red", "red"]
+    played = venv.env_method("play", (0, 0), indices=[1, 0])
+    assert [int(info["step"]) for *_, info in played] == [1, 1]
+    venv.close()
 
 
 def test_sb3_is_told_which_are_wrapped():

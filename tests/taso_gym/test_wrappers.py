@@ -191,8 +191,9 @@ def test_a_flat_observation_is_scaled_by_its_bounds():
         (lambda: MaskInObs(FlattenAction(tiny_env()), "sb3"), "expected preset among rllib, .*, found 'sb3'"),
         (lambda: MaskInObs(FlattenAction(tiny_env()), []), r"expected preset among rllib, .*, found \[\]"),
         (lambda: MaskInObs(MaskInObs(CandidateAction(tiny_env()))), "expected observations of boxes .no MaskInObs"),
+        (lambda: MaskInObs(FlattenAction(tiny_env()), flat="no"), "expected True or False as flat, found 'no'"),
     ],
-    ids=["pairs", "name", "list", "twice"],
+    ids=["pairs", "name", "list", "twice", "flat"],
 )
 def test_mask_in_obs_says_what_it_needs(make, message):
     with pytest.raises(OptionError, match=message):
@@ -235,3 +236,41 @@ def test_a_choice_of_a_rule_is_not_told_as_the_move_before():
     assert env.step(env.action_space.n - 1)[-1]["invalid_action"]
     info = env.step(int(np.flatnonzero(env.action_masks())[0]))[-1]
     assert not info["invalid_action"] and (info["xfer"], info["location"]) == (-1, -1)
+
+
+def first_rule(env):
+    """A rule that may be chosen."""
+    return int(np.flatnonzero(env.action_masks())[0])
+
+
+def test_a_rule_is_forgotten_when_the_state_is_set():
+    env = TwoStage(tiny_env())
+    env.reset(seed=0)
+    start = env.unwrapped.get_state()
+    mask, xfer = env.action_masks(), first_rule(env)
+    env.step(xfer)
+    env.unwrapped.set_state(start)
+    assert same(env.action_masks(), mask)
+    assert env.step(xfer)[0]["pending_xfer"][xfer] == 1
+
+
+@pytest.mark.parametrize("below", [lambda env: env, lambda env: gym.wrappers.FilterObservation(env, ["globals"])])
+def test_a_state_that_was_set_is_seen_in_the_first_stage(below):
+    env = TwoStage(below(tiny_env()))
+    first, info = env.reset(seed=0)
+    start = env.unwrapped.get_state()
+    play(env, 6)
+    env.unwrapped.set_state(start)
+    observation, _, _, _, told = env.step(first_rule(env))
+    assert observation in env.observation_space and observation.keys() == first.keys()
+    assert all(same(observation[key], first[key]) for key in first.keys() - {"pending_xfer"})
+    assert same({**told, "action_mask": None}, {**info, "action_mask": None})
+
+
+@pytest.mark.parametrize("copied", [deepcopy, pickled], ids=["deepcopy", "pickle"])
+def test_a_copy_knows_the_chosen_rule(copied):
+    env = TwoStage(tiny_env())
+    env.reset(seed=0)
+    env.step(first_rule(env))
+    other = copied(env)
+    assert same(other.action_masks(), env.action_masks()) and same(other.step(0), env.step(0))

@@ -30,9 +30,12 @@ def test_nonsense_is_refused(text: str) -> None:
         Objective.parse(text)
 
 
-@pytest.mark.parametrize("weights", [5, (), "time", (("speed", 1.0),), (("time", "1"),), (("time", float("nan")),)])
+WRONG_WEIGHTS = [5, (), "time", (("speed", 1.0),), *((("time", w),) for w in ("1", float("nan"), 0, -1.0))]
+
+
+@pytest.mark.parametrize("weights", WRONG_WEIGHTS)
 def test_weights_of_what_there_is_none_of_are_refused(weights: Any) -> None:
-    with pytest.raises(OptionError, match=r"expected pairs of time, .* and a weight, found"):
+    with pytest.raises(OptionError, match=r"expected pairs of time, .* and a weight above 0, found"):
         Objective(weights)
 
 
@@ -52,6 +55,13 @@ def test_a_weighted_sum_is_relative_to_the_start() -> None:
     goal, start = Objective.parse("time+3*flops"), {"time": 10**9, "flops": 50}
     assert goal.value(start, start) == 4 * 10**12
     assert goal.value({"time": 10**9, "flops": 25}, start) == 2.5 * 10**12
+
+
+def test_what_is_0_at_the_start_counts_for_nothing_in_a_sum() -> None:
+    goal, start = Objective.parse("time+0.2*size"), {"time": 10**9, "size": 0}
+    assert goal.value({"time": 10**9, "size": 4}, start) == goal.value(start, start) == 10**12
+    alone = Objective.parse("size")
+    assert alone.value({"size": 4}, start) > alone.value(start, start)
 
 
 def test_beyond_the_limit_is_worse_than_anything_within() -> None:

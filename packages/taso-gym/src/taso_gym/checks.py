@@ -9,6 +9,8 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import Any, TypeGuard, TypeVar, cast
 
+import numpy as np
+
 from taso_gym.errors import OptionError
 
 T = TypeVar("T")
@@ -29,8 +31,11 @@ def check_kind(name: str, value: object, types: tuple[type, ...], called: str) -
 
 def items_of(values: object, kind: type[T], called: str) -> tuple[T, ...]:
     """Return values as a tuple; raise OptionError for a string, what isn't iterable, and items of another kind."""
-    is_iterable = isinstance(values, Iterable) and not isinstance(values, str)
-    items = tuple(cast("Iterable[object]", values)) if is_iterable else None
+    try:
+        found = None if isinstance(values, str) else iter(cast("Iterable[object]", values))
+    except TypeError:
+        found = None
+    items = None if found is None else tuple(found)
     if items is None or not all(isinstance(item, kind) for item in items):
         raise OptionError(f"expected {called}, found {values!r:.200}")
     return cast("tuple[T, ...]", items)
@@ -85,6 +90,13 @@ def check_finite(**numbers: Any) -> None:
     for name, number in numbers.items():
         if not isinstance(number, Real) or not isfinite(number):
             raise OptionError(f"expected a finite number as {name}, found {number!r}")
+
+
+def check_bools(**flags: Any) -> None:
+    """Raise OptionError for an argument that is neither True nor False, Python's or NumPy's."""
+    for name, flag in flags.items():
+        if not isinstance(flag, bool | np.bool_):
+            raise OptionError(f"expected True or False as {name}, found {flag!r:.200}")
 
 
 def check_path(path: object, called: str) -> Path:

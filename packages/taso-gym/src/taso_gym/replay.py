@@ -143,7 +143,7 @@ class Replay:
             return cls(source=Source(**source), moves=tuple(_move(*row) for row in moves), **data)
         except OSError as error:
             raise ReplayError(f"expected a replay, found none at {path}: {error.strerror}") from error
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise ReplayError(f"{path}: expected a replay, found something else: {error}") from error
 
     def _expect(self, what: str, expected: object, found: object) -> None:

@@ -104,7 +104,10 @@ class Terminal(Runtime):
 
 
 class Lowered(_Shallow):
-    """100 · (V[t-1] - V[t]) / V[0] of an objective V of `taso_gym.cost.objective`, such as ``time+0.2*size``."""
+    """100 · (V[t-1] - V[t]) / V[0] of an objective V of `taso_gym.cost.objective`, such as ``time+0.2*size``.
+
+    0 where V[0] is 0: there is nothing to lower, and nothing to relate to.
+    """
 
     deterministic = True
 
@@ -123,14 +126,14 @@ class Lowered(_Shallow):
         """Note the start's quantities."""
         self._at_start = self._quantities(state)
         value = self._objective.value(self._at_start, self._at_start)
-        self._start, self._known = max(value, 1), (state.hash, value)
+        self._start, self._known = value, (state.hash, value)
 
     def step(self, previous: RewriteState, state: RewriteState, end: bool) -> float:  # noqa: ARG002
         """Return the part of the start's value that this step saved, in %."""
         before = self._known[1]
         if state.hash != self._known[0]:
             self._known = state.hash, self._objective.value(self._quantities(state), self._at_start)
-        return 100 * (before - self._known[1]) / self._start
+        return 100 * (before - self._known[1]) / self._start if self._start else 0.0
 
     def _quantities(self, state: RewriteState) -> dict[str, int]:
         return quantities(state.graph, state.cost, state.cost_model, self._objective.needs)

@@ -35,8 +35,10 @@ OVER = 10**24
 class Objective:
     """A weighted sum of quantities, each relative to the graph that a search begins with, and a limit.
 
+    A quantity that is 0 in that graph counts for nothing in a sum: it can't become less, and has no scale.
+
     Attributes:
-        weights: name of `QUANTITIES` -> weight; of a single one the quantity itself is lowered.
+        weights: name of `QUANTITIES` -> weight above 0; of a single one the quantity itself is lowered.
         max_memory: peak bytes that the result may need; a graph beyond it counts as worse than any within.
     """
 
@@ -44,7 +46,7 @@ class Objective:
     max_memory: int | None = None
 
     def __post_init__(self) -> None:
-        pairs = f"pairs of {', '.join(QUANTITIES)} and a weight"
+        pairs = f"pairs of {', '.join(QUANTITIES)} and a weight above 0"
         if not all(map(_is_term, items_of(self.weights, object, pairs) or [None])):
             raise OptionError(f"expected {pairs}, found {self.weights!r}")
         if self.max_memory is not None:
@@ -97,7 +99,9 @@ class Objective:
         if self._single:
             value = found[self._single]
         else:
-            value = sum(round(UNIT * weight * found[name] / max(start[name], 1)) for name, weight in self.weights)
+            value = sum(
+                round(UNIT * weight * found[name] / start[name]) for name, weight in self.weights if start[name]
+            )
         excess = 0 if self.max_memory is None else max(found["memory"] - self.max_memory, 0)
         return value + OVER * excess
 
@@ -116,7 +120,7 @@ class Objective:
 def _is_term(term: object) -> bool:
     match term:
         case (str(name), Real() as weight):
-            return name in QUANTITIES and isfinite(weight)
+            return name in QUANTITIES and isfinite(weight) and float(weight) > 0
         case _:
             return False
 

@@ -30,7 +30,7 @@ def read_index(action: Any) -> int:
 def _array(action: Any) -> np.ndarray[Any, Any] | None:
     try:
         values = np.asarray(action)
-    except (TypeError, ValueError, RuntimeError, OverflowError):  # ragged, or a tensor that can't be an array
+    except Exception:  # ragged, or an object whose own `__array__` raises anything
         return None
     return values if values.dtype.kind in "iuf" else None
 

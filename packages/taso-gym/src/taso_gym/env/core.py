@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from gymnasium import spaces
 
 from taso_gym.arguments import check_kinds
-from taso_gym.checks import check_choices, check_finite, check_limits, check_positive
+from taso_gym.checks import check_bools, check_choices, check_finite, check_limits, check_positive
 from taso_gym.cost import CostModel
 from taso_gym.env.game import GraphGame
 from taso_gym.env.problem import Sizes, make_starts
@@ -89,10 +89,10 @@ class TasoGraphEnv(GraphGame):
     | name | default | meaning |
     |---|---|---|
     | model | | name of a network, path of an ONNX file, or `Graph` |
-    | models | None | several, in place of `model` |
+    | models | None | several, in place of `model`; a name or path is one |
     | model_kwargs | None | arguments of a built-in network (`{"batch": 4}`) |
-    | rules | "default" | name or path of a rule set, or a `RuleSet` |
-    | cost | "roofline" | a cost model of `taso_gym.cost`, by name or itself |
+    | rules | "default" | name or path of a rule set, or a `RuleSet`, of which `numerics` asks nothing but "exact" |
+    | cost | "roofline" | a cost model of `taso_gym.cost`, by name or itself; what is no `SummedCost` ignores `dims` |
     | reward, reward_kwargs | "runtime", None | a row of `taso_gym.reward.REWARDS` and its parameters |
     | max_steps | 300 | steps until truncation |
     | max_locations | 200 | L: locations of a rule beyond it are illegal |
@@ -107,9 +107,10 @@ class TasoGraphEnv(GraphGame):
     | render_mode | None | ansi, svg (text of an SVG image), rgb_array |
 
     ## Info
-    The same keys after `reset` and every `step`, all of NumPy's types: `cost_ms`, `initial_cost_ms`,
-    `improvement_percent`, `step`, `rewrites` (substitutions applied), `candidates` (legal ones), `xfer` and `location`
-    of the last action (-1: none, or illegal), `invalid_action`, `model` (number in `models`), `rules_digest` (bytes).
+    The same keys after `reset` and every `step`, all of NumPy's types but `invalid_action`, a bool: `cost_ms`,
+    `initial_cost_ms`, `improvement_percent`, `step`, `rewrites` (substitutions applied), `candidates` (legal ones),
+    `xfer` and `location` of the last action (-1: none, or illegal), `invalid_action`,
+    `model` (number in `models`), `rules_digest` (bytes).
 
     ## Version History
     * v0: initial version.
@@ -121,7 +122,7 @@ class TasoGraphEnv(GraphGame):
         self,
         model: Model | None = None,
         *,
-        models: Sequence[Model] | None = None,
+        models: Sequence[Model] | str | Path | None = None,
         model_kwargs: Mapping[str, Any] | None = None,
         rules: str | Path | RuleSet = "default",
         cost: str | CostModel = "roofline",
@@ -153,6 +154,7 @@ class TasoGraphEnv(GraphGame):
             )
         check_kinds(rules=rules, cost=cost, model_kwargs=model_kwargs, reward_kwargs=reward_kwargs, dims=dims)
         several = () if models is None else models
+        several = (several,) if isinstance(several, str | Path) else several
         check_kinds(models=several, extra_views=extra_views)
         chosen = list(several) if model is None else [model]
         for each in chosen:
@@ -164,6 +166,7 @@ class TasoGraphEnv(GraphGame):
         check_positive(max_steps=max_steps, max_locations=max_locations, max_matches=max_matches)
         check_limits(max_nodes=max_nodes, max_edges=max_edges)
         check_finite(invalid_penalty=invalid_penalty)
+        check_bools(location_counts=location_counts, portable=portable)
         self.rules = load_checked(rules, portable=portable, numerics=numerics)
         nodes, edges = (None if limit is None else int(limit) for limit in (max_nodes, max_edges))
         sizes = Sizes(int(max_locations), int(max_matches), nodes, edges, bool(location_counts), extra_views)

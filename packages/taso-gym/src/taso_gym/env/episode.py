@@ -72,7 +72,7 @@ class Episode:
         return Outcome(reward if legal else reward + invalid_penalty, terminated, truncated, legal)
 
     def info(self, xfer: int = -1, location: int = -1, legal: bool = True) -> dict[str, Any]:
-        """Return the ``info`` after a move, or at the start: always the same keys, always NumPy's types."""
+        """Return the ``info`` after a move, or at the start: always the same keys and types: NumPy's, or bool."""
         now, first = self.state.cost.time_ps, self.start.state.cost.time_ps
         initial_cost_ms, model, digest = self.start.facts
         return {
@@ -84,7 +84,7 @@ class Episode:
             "candidates": np.int64(self.observer.total),
             "xfer": np.int64(xfer if legal else -1),
             "location": np.int64(location if legal else -1),
-            "invalid_action": np.bool_(not legal),
+            "invalid_action": not legal,
             "model": model,
             "rules_digest": digest.copy(),
         }

@@ -161,6 +161,7 @@ class GraphGame(gym.Env[Observation, Action]):
     def __deepcopy__(self, memo: dict[int, Any]) -> GraphGame:
         """Return a clone with spaces of its own, so that their samplers are independent too."""
         other = memo[id(self)] = self.clone()
+        memo[id(self._episode)] = other._episode  # a wrapper that knows this game knows its copy
         other.action_space, other.observation_space = deepcopy((self.action_space, self.observation_space), memo)
         other.spec = deepcopy(self.spec, memo)
         return other
@@ -171,8 +172,14 @@ class GraphGame(gym.Env[Observation, Action]):
         return Snapshot(episode, self._current_rng_state(), self._np_random_seed)
 
     def set_state(self, snapshot: Snapshot) -> None:
-        """Go back to a point of an episode of this environment, of a clone or of a pickled copy."""
+        """Go back to a point of an episode of this environment, of a clone or of another made alike.
+
+        Raises:
+            OptionError: it is of an environment with other rules or of other sizes.
+        """
         check_kind("snapshot", snapshot, (Snapshot,), "what get_state returned")
+        if snapshot.episode and snapshot.episode.start not in self.starts:
+            self._expect_alike(snapshot.episode.start)
         self._episode = snapshot.episode.fork() if snapshot.episode else None
         self._rng_state, self._np_random, self._np_random_seed = snapshot.rng, None, snapshot.seed
 
@@ -215,14 +222,23 @@ class GraphGame(gym.Env[Observation, Action]):
     def _current_rng_state(self) -> Mapping[str, Any] | None:
         return self._rng_state if self._np_random is None else self._np_random.bit_generator.state
 
+    def _expect_alike(self, start: Start) -> None:
+        """Raise an OptionError that says which, if rules or sizes of a start aren't those of this environment."""
+        if start.rules.digest != self.rules.digest:
+            expected = f"a snapshot with this environment's rules (digest {self.rules.digest})"
+            raise OptionError(f"expected {expected}, found one with others ({start.rules.digest})")
+        if start.layout != self.layout:
+            raise OptionError(f"expected a snapshot with this environment's {self.layout}, found {start.layout}")
+
     def _choose(self, options: Mapping[str, Any]) -> Start:
         if unknown := [name for name in options if name != "model"]:
             raise OptionError(f"expected options among model, found {unknown[0]!r}")
         if "model" not in options:
             return self.starts[int(self.np_random.integers(len(self.starts))) if len(self.starts) > 1 else 0]
-        wanted = options["model"]
+        wanted = str(options["model"]) if isinstance(options["model"], Path) else options["model"]
+        is_name = not isinstance(wanted, bool) and isinstance(wanted, str | Integral)
         for number, start in enumerate(self.starts):
-            if isinstance(wanted, str | Integral) and wanted in (start.name, number):
+            if is_name and wanted in (start.name, number):
                 return start
         names = ", ".join(s.name for s in self.starts)
         raise OptionError(f"expected a model among {names}, found {wanted!r}")

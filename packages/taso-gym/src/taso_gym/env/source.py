@@ -75,7 +75,7 @@ class Source:
 
 def names_file(model: str | Path) -> bool:
     """Whether a model is named by the path of a file, which needn't be there if its name says so."""
-    return Path(model).suffix == ".onnx" or os.path.exists(model)  # noqa: PTH110 - a name may be too long for a path
+    return Path(model).suffix == ".onnx" or os.path.exists(model)
 
 
 def load_model(model: Model, arguments: Mapping[str, Any]) -> tuple[str, Graph]:
@@ -91,7 +91,7 @@ def load_model(model: Model, arguments: Mapping[str, Any]) -> tuple[str, Graph]:
     """
     if not isinstance(model, Graph) and (str(model) in models.NETWORKS or is_generated(str(model))):
         return str(model), models.build(str(model), **arguments)
-    if arguments and (isinstance(model, Graph) or os.path.exists(model)):  # noqa: PTH110 - a name may be longer than a path can be
+    if arguments and (isinstance(model, Graph) or os.path.exists(model)):
         kind = "a graph" if isinstance(model, Graph) else f"the file {model}"
         raise OptionError(f"expected no model_kwargs for {kind}, found {', '.join(arguments)}")
     if isinstance(model, Graph):

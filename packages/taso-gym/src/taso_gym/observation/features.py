@@ -26,7 +26,7 @@ OPERATOR_NUMBERS = {key: i + 2 for i, key in enumerate(sorted(OPERATORS))}
 
 FAMILIES: dict[str, str] = {
     "input": "",
-    "arithmetic": "Add Sub Mul Div Pow Neg Min Max And Or Not Equal IsNaN Less Greater Where",
+    "arithmetic": "Add Sub Mul Div Pow Neg Min Max And Or Not Equal IsNaN Less Greater Where Sum",
     "unary": "Sqrt Exp Log Erf Abs Reciprocal Floor Ceil Sign Sin Cos Cast",
     "activation": (
         "Relu LeakyRelu PRelu Sigmoid Tanh Gelu Clip HardSigmoid HardSwish Mish Elu Selu Softplus "
@@ -39,7 +39,7 @@ FAMILIES: dict[str, str] = {
         "BatchNormalization LayerNormalization InstanceNormalization GroupNormalization RMSNormalization "
         "LpNormalization LRN Softmax LogSoftmax SkipLayerNormalization"
     ),
-    "reduction": "ReduceMean ReduceSum ReduceMax ReduceMin ReduceProd ReduceL2 ReduceSumSquare Sum",
+    "reduction": "ReduceMean ReduceSum ReduceMax ReduceMin ReduceProd ReduceL2 ReduceSumSquare",
     "movement": "Concat Split Slice Transpose Expand Gather Pad Tile Resize DepthToSpace SpaceToDepth",
     "view": "Reshape Flatten Squeeze Unsqueeze Identity",
     "other": "",

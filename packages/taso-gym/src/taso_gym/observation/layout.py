@@ -83,8 +83,8 @@ class Layout:
 
     @cached_property
     def ladder(self) -> NDArray[np.int8]:
-        """Location masks by count, (L + 1, L): row c has c ones in front."""
-        return np.tri(self.locations + 1, self.locations, -1, dtype=np.int8)
+        """Location masks by count, (min(L, M) + 1, L): row c has c ones in front; no rule has more than M."""
+        return np.tri(min(self.locations, self.matches) + 1, self.locations, -1, dtype=np.int8)
 
     @cached_property
     def blank(self) -> NDArray[np.signedinteger[Any]]:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from taso_gym.errors import MissingPackageError
 from taso_gym.render.placement import Point
 from taso_gym.render.scene import MARK, Box, Scene
-from taso_gym.render.svg import short
+from taso_gym.render.svg import LONGEST, short
 
 WIDTH, HEIGHT, DPI = 1280, 960, 100
 LAYERS, COLUMNS = 14, 7
@@ -30,7 +30,7 @@ def to_rgb(scene: Scene) -> NDArray[np.uint8]:
         raise MissingPackageError("render_mode 'rgb_array' needs matplotlib: pip install matplotlib") from error
     figure: Any = Figure((WIDTH / DPI, HEIGHT / DPI), DPI)
     canvas = FigureCanvasAgg(figure)
-    figure.text(0.015, 0.965, scene.title, fontsize=13)
+    figure.text(0.015, 0.965, short(scene.title, LONGEST), fontsize=13, parse_math=False)
     centre = _centre(scene)
     _overview(figure.add_axes((0.01, 0.02, 0.2, 0.92)), scene, centre)
     _surroundings(figure.add_axes((0.22, 0.02, 0.77, 0.92)), scene, centre)
@@ -87,7 +87,6 @@ def _draw_box(axes: Any, box: Box) -> None:
     edge, line = (MARK, 2.5) if box.marked else ("#555555", 0.8)
     style: dict[str, Any] = {"boxstyle": "round,pad=0.02", "facecolor": box.fill, "edgecolor": edge, "linewidth": line}
     axes.add_patch(FancyBboxPatch((x - 0.42, y - 0.3), 0.84, 0.6, zorder=3, **style))
-    axes.text(x, y - 0.06, short(box.label, 20), ha="center", va="center", fontsize=8, zorder=4, clip_on=True)
-    axes.text(
-        x, y + 0.2, short(box.detail, 25), ha="center", va="center", fontsize=6, zorder=4, clip_on=True, color="#555555"
-    )
+    text: dict[str, Any] = {"ha": "center", "va": "center", "zorder": 4, "clip_on": True, "parse_math": False}
+    axes.text(x, y - 0.06, short(box.label, 20), fontsize=8, **text)
+    axes.text(x, y + 0.2, short(box.detail, 25), fontsize=6, color="#555555", **text)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import pairwise
 from xml.sax.saxutils import escape
 
@@ -11,6 +12,11 @@ from taso_gym.render.scene import MARK, Box, Scene, Wire
 COLUMN, LAYER = 150, 56
 WIDTH, HEIGHT = 130, 32
 MARGIN, TITLE = 90, 40
+LONGEST = 200
+"""Characters of the title."""
+
+NO_XML = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+"""Characters that XML 1.0 doesn't have (section 2.2)."""
 
 
 def to_svg(scene: Scene) -> str:
@@ -23,7 +29,7 @@ def to_svg(scene: Scene) -> str:
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}">',
         '<g font-family="sans-serif" text-anchor="middle">',
         '<rect width="100%" height="100%" fill="white"/>',
-        f'<text x="12" y="24" font-size="15" text-anchor="start">{escape(scene.title)}</text>',
+        f'<text x="12" y="24" font-size="15" text-anchor="start">{escape(short(scene.title, LONGEST))}</text>',
         *(_wire(wire, left) for wire in sorted(scene.wires, key=lambda w: w.marked)),
         *(_box(box, left) for box in scene.boxes),
         "</g></svg>",
@@ -57,5 +63,6 @@ def _box(box: Box, left: float) -> str:
 
 
 def short(text: str, length: int) -> str:
-    """Return a text cut to a length."""
+    """Return a text cut to a length; what isn't a character of XML is shown as unknown."""
+    text = NO_XML.sub("\ufffd", text)
     return text if len(text) <= length else text[: length - 1] + "…"

@@ -14,9 +14,13 @@ from taso_gym.checks import check_choices, check_positive, items_of
 from taso_gym.env import TasoGraphEnv
 from taso_gym.errors import OptionError
 from taso_gym.observation import Observation
+from taso_gym.registration import V0
 
 Array = NDArray[Any]
 VectorStep = tuple[Observation, NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]
+
+STEPS = V0["max_steps"]
+"""What the ids hand over as ``max_steps`` where nobody chose a number."""
 
 
 class TasoGraphVectorEnv(VectorEnv[Observation, Array, Array]):
@@ -42,12 +46,12 @@ class TasoGraphVectorEnv(VectorEnv[Observation, Array, Array]):
             num_envs: how many.
             autoreset_mode: NEXT_STEP: the step after an episode's last begins the next one, whatever its action is;
                 SAME_STEP: the last step returns the next one's first observation, its own is ``info["final_obs"]``.
-            max_episode_steps: Gymnasium's name for ``max_steps``.
+            max_episode_steps: Gymnasium's name for ``max_steps``, in place of that of an id.
             render_mode: of each of them.
             arguments: of `TasoGraphEnv`.
 
         Raises:
-            OptionError: no environment, another mode, or a wrong argument.
+            OptionError: no environment, another mode, two limits of steps, or a wrong argument.
         """
         modes = {mode.value: mode for mode in (AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP)}
         mode = autoreset_mode.value if isinstance(autoreset_mode, AutoresetMode) else autoreset_mode
@@ -55,6 +59,8 @@ class TasoGraphVectorEnv(VectorEnv[Observation, Array, Array]):
         check_positive(num_envs=num_envs)
         num_envs = int(num_envs)
         if max_episode_steps is not None:
+            if (limit := arguments.get("max_steps", STEPS)) not in (STEPS, max_episode_steps):
+                raise OptionError(f"expected max_steps or max_episode_steps, found both: {limit}, {max_episode_steps}")
             arguments["max_steps"] = max_episode_steps
         self.num_envs, self.render_mode = num_envs, render_mode
         self._same_step = modes[mode] is AutoresetMode.SAME_STEP

@@ -69,20 +69,29 @@ class SB3VecEnv(VecEnv):
         return self._pick(self.env.unwrapped.get_attr(attr_name), indices)
 
     def set_attr(self, attr_name: str, value: Any, indices: VecEnvIndices = None) -> None:
-        """Set an attribute of each."""
-        values = list(self.env.unwrapped.get_attr(attr_name))
-        for i in self._get_indices(indices):
-            values[i] = value
-        self.env.unwrapped.set_attr(attr_name, values)
+        """Set an attribute of each.
+
+        Raises:
+            OptionError: some of those that are in other processes.
+        """
+        chosen = self._some(indices)
+        if chosen is None:
+            self.env.unwrapped.set_attr(attr_name, [value] * self.num_envs)
+            return
+        for env in chosen:
+            env.set_wrapper_attr(attr_name, value)
 
     def env_method(
         self, method_name: str, *method_args: Any, indices: VecEnvIndices = None, **method_kwargs: Any
     ) -> list[Any]:
-        """Call a method of each."""
-        inner: Any = self.env.unwrapped
-        if indices is None or not hasattr(inner, "envs"):  # those of other processes are called together
-            return self._pick(inner.call(method_name, *method_args, **method_kwargs), indices)
-        chosen = [inner.envs[i] for i in self._get_indices(indices)]
+        """Call a method of each.
+
+        Raises:
+            OptionError: some of those that are in other processes.
+        """
+        chosen = self._some(indices)
+        if chosen is None:
+            return self._pick(self.env.unwrapped.call(method_name, *method_args, **method_kwargs), indices)
         return [env.get_wrapper_attr(method_name)(*method_args, **method_kwargs) for env in chosen]
 
     def env_is_wrapped(self, wrapper_class: Any, indices: VecEnvIndices = None) -> list[bool]:
@@ -93,6 +102,21 @@ class SB3VecEnv(VecEnv):
     def get_images(self) -> Sequence[NDArray[Any] | None]:
         """Return the picture of each."""
         return list(self.env.render() or [None] * self.num_envs)
+
+    def _some(self, indices: VecEnvIndices) -> list[Any] | None:
+        """Return the chosen environments; None for all of them, which the vector reaches together.
+
+        Raises:
+            OptionError: some of those that are in other processes, which it can't reach one by one.
+        """
+        if indices is None:
+            return None
+        chosen, envs = list(self._get_indices(indices)), getattr(self.env.unwrapped, "envs", None)
+        if envs is not None:
+            return [envs[i] for i in chosen]
+        if set(chosen) != set(range(self.num_envs)):
+            raise OptionError(f"expected all {self.num_envs} environments of other processes, found indices {chosen}")
+        return None
 
     def _pick(self, values: Sequence[Any], indices: VecEnvIndices) -> list[Any]:
         chosen: Iterable[int] = self._get_indices(indices)

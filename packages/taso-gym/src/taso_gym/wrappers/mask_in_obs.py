@@ -9,7 +9,7 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from taso_gym.checks import check_choices
+from taso_gym.checks import check_bools, check_choices
 from taso_gym.errors import OptionError
 from taso_gym.wrappers.base import MaskedWrapper, dict_space
 
@@ -55,10 +55,12 @@ class MaskInObs(MaskedWrapper):
             flat: other than the preset says.
 
         Raises:
-            OptionError: no such preset, another action space, or observations within observations.
+            OptionError: no such preset, another ``flat``, another action space, or observations within observations.
         """
         super().__init__(env, preset=preset, flat=flat)
         check_choices("preset", [preset], tuple(PRESETS))
+        if flat is not None:
+            check_bools(flat=flat)
         if not isinstance(env.action_space, spaces.Discrete):
             raise OptionError(
                 f"expected a Discrete action space (wrap in FlattenAction, CandidateAction or TwoStage first), "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from copy import copy
-from typing import Any
+from typing import Any, cast
 
 import gymnasium as gym
 import numpy as np
@@ -11,9 +11,10 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from taso_gym.env.actions import ILLEGAL, read_index
+from taso_gym.env.game import GraphGame
 from taso_gym.wrappers.base import MaskedWrapper, Step, dict_space, pair_space
 
-NOTHING_DONE = {"xfer": np.int64(-1), "location": np.int64(-1), "invalid_action": np.bool_(False)}
+NOTHING_DONE = {"xfer": np.int64(-1), "location": np.int64(-1), "invalid_action": False}
 """What an environment says of a move that is none: a choice of a rule is half of one."""
 
 
@@ -22,6 +23,7 @@ class TwoStage(MaskedWrapper):
 
     ``pending_xfer`` (N + 1,) is added to the observation: all 0 while a rule is to be chosen, then 1 at that rule. The
     first move earns 0, so a discount of γ for a pair is √γ here. NO-OP, and a rule that is illegal, are one move.
+    `set_state` of the environment below leads to a first move: a rule that was chosen before it is forgotten.
     """
 
     def __init__(self, env: gym.Env[Any, Any]) -> None:
@@ -34,16 +36,19 @@ class TwoStage(MaskedWrapper):
         self.action_space = spaces.Discrete(self._width)
         self._pending: int | None = None
         self._last: tuple[dict[str, Any], dict[str, Any]] = {}, {}
+        self._game: object = None
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Begin an episode, with no rule chosen."""
         self._pending = None
         self._last = self.env.reset(seed=seed, options=options)
+        self._game = _game(self.env)
         return self.observation(self._last[0]), self.masked(self._last[1])
 
     def step(self, action: Any) -> Step:
         """Choose a rule, or apply the chosen one at a location."""
         number = read_index(action)
+        self._follow()
         if self._pending is None and 0 <= number < self._xfers and self._counts()[number]:
             self._pending = number
             observation, info = self._last
@@ -70,6 +75,7 @@ class TwoStage(MaskedWrapper):
 
     def action_masks(self) -> NDArray[np.bool_]:
         """Return which rules, or which locations of the chosen rule, are legal."""
+        self._follow()
         counts = self._counts()
         mask = np.zeros(self._width, np.bool_)
         if self._pending is None:
@@ -78,5 +84,25 @@ class TwoStage(MaskedWrapper):
             mask[: counts[self._pending]] = True
         return mask
 
+    def _follow(self) -> None:
+        """Forget the chosen rule and what was seen last if the environment below was set to another game since."""
+        game = _game(self.env)
+        if game is not self._game:
+            self._game, self._pending, self._last = game, None, (_seen(self.env), game.info())
+
     def _counts(self) -> NDArray[np.int64]:
         return self.get_wrapper_attr("legal_locations")()
+
+
+def _game(env: gym.Env[Any, Any]) -> Any:
+    """Return the game in progress, of which `set_state` makes another; None where there is no `GraphGame` below."""
+    inner = env.unwrapped
+    return inner.episode if isinstance(inner, GraphGame) else None
+
+
+def _seen(env: Any) -> Any:
+    """Return the present observation as the wrappers of observations show it."""
+    if isinstance(env, GraphGame):
+        return env.observe()
+    below = _seen(env.env)
+    return cast(Any, env).observation(below) if isinstance(env, gym.ObservationWrapper) else below
