@@ -32,9 +32,10 @@ def test_a_cut_off_file_is_one_clear_error(tmp_path: Path) -> None:
         checkpoint.load(tmp_path / "p.pt", "policy")
 
 
-def test_a_missing_file_is_one_clear_error(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["p.pt", "x" * 300])
+def test_a_missing_file_is_one_clear_error(tmp_path: Path, name: str) -> None:
     with pytest.raises(CheckpointError, match="found no file"):
-        checkpoint.load(tmp_path / "p.pt", "policy")
+        checkpoint.load(tmp_path / name, "policy")
 
 
 @pytest.mark.parametrize("wrong", [None, 5, "a\0b.pt"])

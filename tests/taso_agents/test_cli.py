@@ -5,8 +5,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import onnx
+import onnx.parser
 import pytest
+from onnx import helper, numpy_helper
 
 from taso_agents import checkpoint
 from taso_agents.data.episodes import load_dataset
@@ -24,7 +27,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("trained")
     done = taso_agents("train", SQUEEZENET, "--steps", "64", "-o", "p.pt", "--onnx", "best.onnx", cwd=folder)
     assert done.returncode == 0, done.stderr
-    assert re.search(r"p.pt: \d+\.\d\d % faster by the cost model; best seen \d+\.\d\d %", done.stdout)
+    assert re.search(r"p.pt: \d+\.\d\d % saved by the cost model; best seen \d+\.\d\d %", done.stdout)
     return folder
 
 
@@ -38,6 +41,11 @@ def test_evaluate_compares_with_searches(trained: Path) -> None:
     assert done.returncode == 0, done.stderr
     for row in ("most probable actions", "actions drawn", "best of 1", "greedy", "random"):
         assert row in done.stdout
+
+
+def test_evaluate_makes_searches_before_it_plays(trained: Path) -> None:
+    done = taso_agents("evaluate", "p.pt", "--episodes", "1000000", "--searches", "taso,greedy:foo", cwd=trained)
+    assert done.returncode == 2 and "expected options of search 'greedy:foo'" in done.stderr
 
 
 def test_evaluate_refuses_a_policy_of_another_network(trained: Path, tmp_path: Path) -> None:
@@ -63,6 +71,15 @@ def test_collect_writes_episodes_and_says_how_deep_they_went(tmp_path: Path) -> 
     assert "0 to 9" in done.stdout and (tmp_path / "episodes.npz").exists()
 
 
+def test_train_keeps_the_model_and_its_weights(tmp_path: Path) -> None:
+    model = helper.make_model(onnx.parser.parse_graph("g (float[2] x) => (float[2] y) { y = Add(x, w) }"))
+    model.graph.initializer.append(numpy_helper.from_array(np.ones(2, np.float32), "w"))
+    onnx.save(model, tmp_path / "m.onnx", save_as_external_data=True, location="w.bin", size_threshold=0)
+    for options in (["-o", "m.onnx"], ["--onnx", "w.bin"]):
+        done = taso_agents("train", "m.onnx", *options, cwd=tmp_path)
+        assert done.returncode == 2 and f"expected another file to write than {options[1]}" in done.stderr
+
+
 def test_collect_plays_what_train_wrote(trained: Path) -> None:
     done = taso_agents("collect", SQUEEZENET, "--steps", "6", "--max-steps", "3", "--actor", "p.pt", cwd=trained)
     assert done.returncode == 0, done.stderr
@@ -84,6 +101,10 @@ def test_episodes_of_several_networks_are_the_same_for_a_seed(tmp_path: Path) ->
         (["train", SQUEEZENET, "--policy", "oracle"], "expected a policy of pointer, autoregressive, found 'oracle'"),
         (["train", SQUEEZENET, "-o", "missing/p.pt"], "expected a folder to write p.pt into"),
         (["train", SQUEEZENET, "-o", "."], "expected"),
+        (["train", SQUEEZENET, "-o", "p.pt", "--onnx", "p.pt"], "which is to be written for something else, too"),
+        (["dream", SQUEEZENET, "--run-file", "dream.pt"], "expected another file to write than dream.pt"),
+        (["collect", SQUEEZENET, "-o", "p.pt", "--actor", "p.pt"], "than p.pt, which is an actor"),
+        (["gap", "d.pt", "--plot", "d.pt"], "than d.pt, which is a world model to play"),
         (["train", "TasoGraph-GeneratedTest-v0"], "expected an environment of one network, found 24 in"),
         (["dream", "TasoGraph-GeneratedTest-v0"], "expected an environment of one network, found 24 in"),
         (["collect", "TasoGraph-GeneratedTest-v0", "--minari", "a/b-v0"], "expected an environment of one network"),
@@ -97,6 +118,7 @@ def test_episodes_of_several_networks_are_the_same_for_a_seed(tmp_path: Path) ->
         (["dream", SQUEEZENET, "--separate-reward"], "expected mdn with a separate reward network, found graph"),
         (["gap", "missing.pt"], "expected a world model of taso-agents in missing.pt, found no file"),
         (["evaluate", "missing.pt", "--searches", "astar"], "expected searches among greedy, taso, beam, random"),
+        (["evaluate", "missing.pt", "--searches", "policy"], "random, ranked, found 'policy'"),
         (["evaluate", "missing.pt"], "expected a policy of taso-agents in missing.pt, found no file"),
     ],
 )

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -50,6 +51,28 @@ def test_closed_pipe_ends_quietly_and_is_no_success():
         process.stdout.close()
         said = process.stderr.read()
     assert (process.returncode, said) == (1, "")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_a_full_disk_behind_stdout_is_one_line():
+    with Path("/dev/full").open("w") as full:
+        found = subprocess.run([sys.executable, "-c", LINES], stdout=full, stderr=subprocess.PIPE, text=True)
+    said = "error: expected what can be read and written, found: [Errno 28] No space left on device\n"
+    assert (found.returncode, found.stderr) == (2, said)
+
+
+def test_a_terminal_without_a_letter_loses_only_that():
+    program = "from taso_gym.console import run_app, say; run_app(lambda: say('1 ms \\u2192 2 ms'))"
+    environment = {**os.environ, "PYTHONIOENCODING": "latin-1"}
+    found = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, check=True)
+    assert found.stdout == b"1 ms ? 2 ms\n"
+
+
+def test_what_the_system_refuses_is_one_line(capsys, tmp_path):
+    with pytest.raises(SystemExit) as ended:
+        run_app(lambda: (tmp_path / ("x" * 300)).read_text())
+    assert ended.value.code == 2
+    assert capsys.readouterr().err.startswith("error: expected what can be read and written, found: [Errno 36] File na")
 
 
 def test_warning_is_one_line():

@@ -48,7 +48,7 @@ def test_other_threads_than_those_of_a_table_are_said(
 ) -> None:
     name = recorded(tmp_path, "CPUExecutionProvider")
     judge_of(name, mlp(), threads)
-    line = f"{name} was recorded with --threads 2, and what is measured here runs with {threads}\n"
+    line = f"{name} was recorded with --threads 2, and --threads is {threads} here\n"
     assert capsys.readouterr().out == (line if said else "")
 
 

@@ -66,3 +66,9 @@ def test_help_of_optimize_names_the_recorded_tables_and_what_replaces_the_budget
     said = " ".join(capsys.readouterr().out.replace("│", " ").split())
     assert all(name in said for name in table_names())
     assert "--steps replaces it" in said
+
+
+@pytest.mark.parametrize("name", ["none.onnx", "x" * 300])
+def test_a_file_that_is_not_there_is_named(name, capsys):
+    assert run("measure", name) == 2
+    assert "error: expected an ONNX file, found none at" in capsys.readouterr().err

@@ -193,15 +193,25 @@ def test_names_that_look_like_markup_are_printed_as_they_are(named_like_markup, 
     assert "[/z], y[/b]" in said
 
 
-def test_nothing_found_is_said_without_a_table(tmp_path, capsys):
+def test_a_name_as_long_as_can_be(named_like_markup, tmp_path, capsys):
+    out = tmp_path / f"{'x' * 250}.onnx"
+    assert run("optimize", named_like_markup, "-o", out, "--search", "greedy", "--no-measure") == 0
+    assert f"{out} written" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("opset", [None, 18])
+def test_nothing_found_is_said_without_a_table(opset, tmp_path, capsys):
     path, out = tmp_path / "relu.onnx", tmp_path / "out.onnx"
     x, y = (helper.make_tensor_value_info(n, TensorProto.FLOAT, [2]) for n in "xy")
     graph = helper.make_graph([helper.make_node("Relu", ["x"], ["y"])], "g", [x], [y])
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
-    assert run("optimize", path, "-o", out, "--search", "greedy") == 0
-    headline, ending = capsys.readouterr().out.strip().splitlines()
+    converting = ("--opset", opset) if opset else ()
+    assert run("optimize", path, "-o", out, "--search", "greedy", *converting) == 0
+    *_, headline, ending = capsys.readouterr().out.strip().splitlines()
     assert "0.00 % saved" in headline
-    assert "unchanged: nothing that lowers the cost was found" in ending
+    changed = ", not converted" if opset else ""
+    assert f"unchanged{changed}: nothing that lowers the cost was found" in ending
+    assert out.read_bytes() == path.read_bytes()
 
 
 def test_model_that_onnxruntime_cannot_run_is_written_only_by_force(named_like_markup, tmp_path, capsys):
@@ -261,6 +271,23 @@ def test_bad_input_is_one_message_and_exit_code_2(arguments, message, exported, 
     assert "Traceback" not in captured.err + captured.out
     assert len(captured.err.strip().splitlines()) <= 4
     assert sorted(tmp_path.iterdir()) == before
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (("--rules", "none.rules"), "expected a readable text file, found none.rules"),
+        (("--search", "greedy", "--alpha", "1.1"), "expected options of search 'greedy'"),
+        (("--search", "greedy:foo"), "expected options of search 'greedy:foo'"),
+    ],
+)
+def test_rules_and_options_are_checked_before_the_model_is_run(wrong, message, exported, tmp_path, monkeypatch, capsys):
+    def run_model(*_):
+        raise CostError("the model was run")
+
+    monkeypatch.setattr(sys.modules["taso_gym.cli.optimize"], "expect_runs", run_model)
+    assert run("optimize", exported, "-o", tmp_path / "out.onnx", *wrong) == 2
+    assert message in capsys.readouterr().err
 
 
 def test_other_objectives_are_lowered_and_said(exported, tmp_path, capsys):
@@ -346,6 +373,13 @@ def test_the_weights_of_the_model_are_not_written_over(tmp_path, capsys):
     model = parsed("g (float[2] x) => (y) { y = Add(x, w) }", w=np.ones(2, np.float32))
     onnx.save(model, path, save_as_external_data=True, location=weights.name, size_threshold=0)
     before = weights.read_bytes()
-    assert run("optimize", path, "-o", weights, "--search", "greedy") == 2
-    assert f"which holds weights of {path}" in capsys.readouterr().err.replace("\n", "")
-    assert weights.read_bytes() == before
+    out = tmp_path / "out"
+    for targets, reason in (
+        (["-o", weights], f"holds weights of {path}"),
+        (["-o", out, "--checkpoint", weights], f"holds weights of {path}"),
+        (["-o", out, "--checkpoint", path], "is the model"),
+        (["-o", out, "--checkpoint", out], "is to be written for something else, too"),
+    ):
+        assert run("optimize", path, *targets, "--search", "greedy") == 2
+        assert f"which {reason}" in capsys.readouterr().err.replace("\n", "")
+    assert weights.read_bytes() == before and not out.exists()

@@ -156,9 +156,10 @@ def test_numbers_of_numpy_are_numbers(tmp_path: Path) -> None:
     assert measure({"m": model}, dims={"n": np.int64(64)}, threads=one, sessions=one, rounds=one, seed=one).rounds
 
 
-def test_a_missing_file_is_named(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["none.onnx", f"{'x' * 300}none.onnx"])
+def test_a_missing_file_is_named(tmp_path: Path, name: str) -> None:
     with pytest.raises(CostError, match=r"expected a model file, found nothing at .*none.onnx"):
-        measure({"m": tmp_path / "none.onnx"})
+        measure({"m": tmp_path / name})
 
 
 def test_no_room_for_temporary_files_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

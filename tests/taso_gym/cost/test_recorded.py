@@ -118,7 +118,7 @@ def test_an_unrecorded_region_costs_more_than_the_whole_start(table: str, copied
     state = RewriteState(start, rule_set("sub: Sub(x, y) => Add(x, Neg(y))\nneg: Neg(x) => Exp(x)"), found)
     whole = state.cost.time_ps
     assert whole < 10**9 and len(state.matches[1]) == 2
-    assert all(state.apply(m).cost.time_ps == whole - 10_000_000 + whole + 1 for m in state.matches[1])
+    assert all(state.apply(m).cost.time_ps == whole - 10_000_000 + whole + 5 for m in state.matches[1])
     state.check()
 
 
@@ -127,7 +127,7 @@ def test_a_region_of_the_start_is_granted_only_where_the_start_has_it(table: str
     rules = rule_set("minus: Add(x, Neg(y)) => Sub(x, y)\nneg: Neg(x) => Relu(x)")
     state = RewriteState(start, rules, load(f"recorded:{table}", start=start))
     (minus,), (first, *_) = state.matches
-    assert state.delta(minus).time_ps == state.cost.time_ps + 1 - 20_000_000 > 0
+    assert state.delta(minus).time_ps == state.cost.time_ps + 5 - 20_000_000 > 0
     assert state.apply(first).cost.time_ps == state.cost.time_ps - 9_000_000  # the Sub of the start costs its bound
 
 
@@ -148,6 +148,15 @@ def test_search_and_environment_tell_a_given_model_the_start(table: str) -> None
     env = TasoGraphEnv(differences(), rules=rules, cost=RecordedCost(table))
     env.reset()
     assert -1000 < env.step((1, 0))[1] < 0
+
+
+def test_an_unrecorded_region_for_fewer_operators_never_pays(tmp_path: Path) -> None:
+    """Where it replaces the whole start, and searches take a picosecond off for each operator."""
+    b = GraphBuilder({"": 20})
+    b.output("y", b.add("Relu", b.add("Neg", b.add("Neg", b.input("x", TensorType("float", (2, 2)))))))
+    start, rules = b.build(), rule_set("one: Relu(Neg(Neg(x))) => Exp(x)")
+    table = table_of(tmp_path / "t.json.gz", start)
+    assert not optimize(start, "greedy", rules, RecordedCost(str(table))).applied
 
 
 def test_symbols_are_bound(tmp_path: Path) -> None:
@@ -177,6 +186,7 @@ def packed(text: str) -> bytes:
         b"no gzip",
         packed("no JSON"),
         packed("[]"),
+        packed("[" * 100_000),
         packed('{"format": 2}'),
         packed('{"format": 1, "device": "d", "block": 0}'),
         packed(json.dumps({"format": 1, "device": "d", "block": 0, "costs": {"a": [1]}})),

@@ -128,6 +128,7 @@ WRONG = [
     ("r: Relu(x) => Mul(dim := Neg(x), x)", "expected a new name for a term, found 'dim' in a second meaning", 18),
     ("r: Relu(x) => Mul(y, y := Neg(x))", "expected a variable that the left side binds, found 'y'", 18),
     ("r: Relu(y := x) => x", "expected a tensor, found '(y := x)'", 8),
+    (f"r: Relu(x) => x if {'+'.join('1' * 450)} == 450", "expected an expression of at most 100 levels", 18),
     ("r: Relu(x => x", "expected", None),
     ("r: Relu(x)) => x", "expected", None),
     ("r: Relu(x y) => x", "expected an expression", None),
@@ -136,7 +137,7 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize(("line", "message", "column"), WRONG, ids=[line for line, _, _ in WRONG])
+@pytest.mark.parametrize(("line", "message", "column"), WRONG, ids=[line[:100] for line, _, _ in WRONG])
 def test_a_fault_is_named_with_its_place(line: str, message: str, column: int | None) -> None:
     with pytest.raises(RuleError) as caught:
         parse_rules(f"ok: Relu(x) => x\n{line}", "my.rules")

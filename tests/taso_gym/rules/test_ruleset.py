@@ -114,7 +114,13 @@ def test_certificates_go_by_what_a_rule_says(path: Path) -> None:
     assert dict(RuleSet.load(path).certificates) == {"renamed": "proved"}
 
 
-@pytest.mark.parametrize("line", ["no json", "[]", '{"rule": "a"}'])
+def test_a_file_may_have_a_name_too_long_for_certificates_beside_it(path: Path) -> None:
+    long = path.with_name(f"{'x' * 245}.rules")
+    long.write_text(path.read_text())
+    assert RuleSet.load(long).certificates == {}
+
+
+@pytest.mark.parametrize("line", ["no json", "[" * 100_000, "[]", '{"rule": "a"}'])
 def test_a_damaged_certificate_is_reported(path: Path, line: str) -> None:
     path.with_name("my.certificates.jsonl").write_text(line, encoding="utf-8")
     with pytest.raises(RuleError, match=r"my\.certificates\.jsonl:1: expected a row"):

@@ -321,7 +321,8 @@ def test_missing_package_is_named(start, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "damage", ["not json", "{}", '{"identity": {}, "seconds": 1}', '{"identity": 1, "seconds": 1, "searcher": {}}']
+    "damage",
+    ["no json", "[" * 100_000, "{}", '{"identity": {}, "seconds": 1}', '{"identity": 1, "seconds": 1, "searcher": {}}'],
 )
 def test_damaged_checkpoint_is_refused(start, tmp_path, damage):
     file = tmp_path / "search.json"

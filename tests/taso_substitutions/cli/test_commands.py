@@ -89,6 +89,11 @@ def test_import_audits_rules(mine: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert "1 proved, 2 refuted of 3" in printed
 
 
+def test_import_says_what_it_takes(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("import", "rules.csv") == 2
+    assert "expected a rule file (.rules, .pb, .txt), found 'rules.csv'" in capsys.readouterr().err
+
+
 def test_import_writes_what_holds(mine: Path, tmp_path: Path) -> None:
     mine.write_text(TRUE + FALSE)
     target = tmp_path / "held.rules"
@@ -105,9 +110,10 @@ def test_import_reads_tensat(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert "1 proved of 1" in capsys.readouterr().out
 
 
-def test_export_can_be_read_again(mine: Path, tmp_path: Path) -> None:
+def test_export_can_be_read_again(mine: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     target = tmp_path / "mine.pb"
     assert run("export", mine, target) == 0
+    assert capsys.readouterr().out == f"1 of 1 rules are in {target}\n"
     assert len(read_file(target)) == 1
     assert run("import", target, "--jobs", 1) == 0
     assert run("export", mine, target) == 2
@@ -132,6 +138,12 @@ def test_damaged_files(
     file.write_bytes(data)
     assert run(command, file) == 2
     assert "error: " in capsys.readouterr().err
+
+
+def test_export_says_that_rules_are_missing(mine: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    mine.write_text(TRUE + "e: Exp(Neg(x)) => Reciprocal(Exp(x))\n")
+    assert run("export", mine, tmp_path / "mine.pb") == 0
+    assert capsys.readouterr().out.endswith("mine.pb; the others say what the format can't\n")
 
 
 def test_explain_draws_and_proves(mine: Path, capsys: pytest.CaptureFixture[str]) -> None:

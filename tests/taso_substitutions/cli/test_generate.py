@@ -113,7 +113,9 @@ def test_a_cluster_gives_the_same(three: Path, tmp_path: Path) -> None:
         ["--shard", "3/2"],
         ["--shard", "one"],
         ["--engine", "cloud"],
-        ["--jobs", "0"],
+        ["--max-shape", "4x" + "9" * 5000],
+        ["--shard", "1/" + "9" * 5000],
+        ["--memory", "inf"],
         ["--memory", "0.000001"],
         ["--fragments", "matrix", "--operators", "Conv"],
     ],
@@ -124,6 +126,35 @@ def test_bad_options(options: list[str], tmp_path: Path, capsys: pytest.CaptureF
     assert "error: expected" in error
     assert "Traceback" not in error
     assert not list(tmp_path.glob("**/*.rules"))
+
+
+@pytest.mark.parametrize(
+    ("command", "option", "value"),
+    [
+        (["generate"], "--jobs", "-1"),
+        (["generate"], "--memory", "-1"),
+        (["merge", "work"], "--jobs", "0"),
+        (["recheck", "cse"], "--jobs", "0"),
+        (["import", "a.rules"], "--jobs", "0"),
+    ],
+)
+def test_numbers_out_of_range(command: list[str], option: str, value: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(*command, option, value) == 2
+    assert f"Invalid value for '{option}'" in capsys.readouterr().err
+
+
+def test_resuming_replaces_only_what_the_same_options_wrote(
+    generated: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = [*SMALL[:5], "Mul", *SMALL[6:]]
+    folder = shutil.copytree(generated, tmp_path / "rules")
+    before = contents(folder)
+    for options in (other, ["--most", 1, *SMALL]):
+        assert run("generate", *options, "-o", folder, "--work", tmp_path / "work", "--resume") == 2
+        assert "found one of other options or another version: --force replaces it" in capsys.readouterr().err
+    assert contents(folder) == before
+    assert run("generate", *SMALL, "-o", folder, "--resume") == 0
+    assert contents(folder) == before
 
 
 def test_nothing_is_overwritten(generated: Path, capsys: pytest.CaptureFixture[str]) -> None:

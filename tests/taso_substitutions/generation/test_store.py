@@ -1,5 +1,12 @@
+import os
+from pathlib import Path
+
+import pytest
+
+from taso_gym.errors import OptionError
 from taso_gym.rules.notation import parse_rules
-from taso_substitutions.generation.store import named_lines
+from taso_substitutions.generation.store import check_writable, named_lines
+from taso_substitutions.generation.work import WorkFolder
 
 FORWARD = "rule: MatMul(MatMul(x0, x1), x2) => MatMul(x0, MatMul(x1, x2))"
 BACK = "rule-back: MatMul(x0, MatMul(x1, x2)) => MatMul(MatMul(x0, x1), x2)"
@@ -25,3 +32,16 @@ def test_variables_may_have_other_names_in_the_other_direction() -> None:
 
 def test_a_name_follows_from_what_a_rule_says() -> None:
     assert named_lines([[FORWARD]]) == named_lines([["other: " + FORWARD.partition(": ")[2]]])
+
+
+def test_a_name_too_long_is_one_line(tmp_path: Path) -> None:
+    with pytest.raises(OptionError, match=r"expected a folder to write into, found .*: File name too long"):
+        check_writable(tmp_path / ("x" * 300), force=False)
+
+
+def test_folders_that_refuse_are_found_before_the_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "access", lambda path, mode: path != tmp_path)  # tests may run as root
+    with pytest.raises(OptionError, match="expected a folder that can be written, found"):
+        check_writable(tmp_path, force=False)
+    with pytest.raises(OptionError, match="expected a folder to work in that can be read and written, found"):
+        WorkFolder(tmp_path, resume=True)

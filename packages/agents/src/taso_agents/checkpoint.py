@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 import zipfile
 from abc import ABC, abstractmethod
@@ -38,7 +39,8 @@ def load(path: str | Path, kind: str) -> dict[str, Any]:
         CheckpointError: the file is missing, damaged, of another kind, or holds anything else.
         OptionError: it is no path.
     """
-    if not check_path(path, f"the path of a {kind}").is_file():
+    file = check_path(path, f"the path of a {kind}")
+    if not os.path.isfile(file):
         raise CheckpointError(f"expected a {kind} of taso-agents in {path}, found no file")
     if not zipfile.is_zipfile(path):
         raise CheckpointError(f"expected a {kind} of taso-agents in {path}, found something else, or part of one")
@@ -107,6 +109,6 @@ class Resumable(ABC):
     def go_on(self, file: str | Path | None, taso: Mapping[str, Any]) -> Path | None:
         """Return where the run is to be written to, if anywhere; if that is there, go on from it as `restore` does."""
         path = Path(file) if file else None
-        if path and path.exists():
+        if path and os.path.exists(path):
             self.restore(path, taso)
         return path

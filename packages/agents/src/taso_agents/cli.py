@@ -12,10 +12,11 @@ from rich.table import Table
 from taso_agents.policies import POLICIES
 from taso_agents.training.settings import PPOSettings, check_numpy_seed
 from taso_agents.world_models import WORLD_MODELS, world_model
-from taso_gym.atomic import check_target
+from taso_gym.atomic import check_targets
 from taso_gym.checks import check_choices
 from taso_gym.console import console, run_app
 from taso_gym.errors import OptionError
+from taso_gym.onnx_io.targets import files_of
 from taso_gym.search import SEARCHES
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ def train(
     run_file: Annotated[Path | None, typer.Option(help="Written after every update, and resumed from.")] = None,
 ) -> None:
     """Train a policy with PPO; Ctrl-C ends it and keeps what is best so far."""
-    check_targets(out, onnx, run_file)
+    check_targets(out, onnx, run_file, kept=files_of(model))
     settings = PPOSettings(steps=steps, policy=policy, seed=seed)
     from taso_agents.training.display import training_bar
     from taso_agents.training.ppo import train as train_policy
@@ -57,9 +58,7 @@ def train(
         onnx_io.save(result.best_seen.graph, onnx)
     policy_cost = min(point.policy for point in result.curve)
     seen = min(point.best_seen for point in result.curve)
-    console.print(
-        f"{out}: {100 * (1 - policy_cost):.2f} % faster by the cost model; best seen {100 * (1 - seen):.2f} %"
-    )
+    console.print(f"{out}: {100 * (1 - policy_cost):.2f} % saved by the cost model; best seen {100 * (1 - seen):.2f} %")
 
 
 @app.command()
@@ -81,7 +80,8 @@ def collect(
 ) -> None:
     """Play for real and keep the episodes: graphs, actions, cost changes of all candidates, what is legal."""
     check_numpy_seed(seed)
-    check_targets(out)
+    actors = actor or ["random", "greedy"]
+    check_targets(out, kept={**files_of(model), **{Path(name): "is an actor" for name in actors}})
     import numpy as np
     import torch
 
@@ -92,7 +92,6 @@ def collect(
     from taso_agents.environment.real_env import expect_one_network, make_env
 
     torch.manual_seed(seed)
-    actors = actor or ["random", "greedy"]
     env = make_env(model, max_steps=max_steps, extra_views=views_of(actors))
     if minari:
         expect_one_network(env, model)  # episodes are played again, from the same graph
@@ -137,7 +136,7 @@ def dream(
     onnx: Annotated[Path | None, typer.Option(help="Where the cheapest graph goes.")] = None,
 ) -> None:
     """Learn a world model, train a controller in its dreams and play it for real."""
-    check_targets(out, run_file, plot, onnx)
+    check_targets(out, run_file, plot, onnx, kept=files_of(model))
     from taso_agents.dreams.run import Round
     from taso_agents.dreams.settings import DreamTrainSettings
     from taso_agents.dreams.train import train_in_dream
@@ -197,7 +196,7 @@ def gap(
 ) -> None:
     """Play new real episodes and dream them with the same actions; say how far apart they are."""
     check_numpy_seed(seed)
-    check_targets(plot)
+    check_targets(plot, kept=dict.fromkeys(files, "is a world model to play"))
     from taso_agents.dreams.gap_report import report, table_of
     from taso_agents.dreams.gap_scores import scores, table_of_scores
     from taso_agents.training.run_state import torch_threads
@@ -214,16 +213,6 @@ def gap(
         plot_gap(found, plot)
 
 
-def check_targets(*paths: Path | None) -> None:
-    """Make sure that files can be written, before hours of work.
-
-    Raises:
-        OptionError: one can't.
-    """
-    for path in filter(None, paths):
-        check_target(path)
-
-
 @app.command()
 def evaluate(
     policies: Annotated[list[Path], typer.Argument(help="Policies of one network and rule set, one a seed.")],
@@ -237,7 +226,7 @@ def evaluate(
     """Play policies on a network; compare with searches that may weigh as many candidates."""
     check_numpy_seed(seed)
     names = [name.strip() for name in searches.split(",") if name.strip()]
-    check_choices("searches", (name.partition(":")[0] for name in names), SEARCHES)
+    check_choices("searches", (name.partition(":")[0] for name in names), BASELINES)
     from gymnasium import spaces
 
     from taso_agents import checkpoint
@@ -258,6 +247,8 @@ def evaluate(
     space = env.observation_space
     assert isinstance(space, spaces.Dict)
     loaded = [load_policy(path, space, env.action_space, start.rules.digest) for path in policies]
+    for name in names:
+        run(start, name, Budget(steps=0), seed)  # what is wrong with one is said before all episodes are played
     result = evaluate_policies(loaded, env, episodes, seed)
     table = evaluation_table(result, len(policies))
     for name in names:

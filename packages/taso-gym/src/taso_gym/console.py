@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import signal
 import sys
@@ -28,8 +29,11 @@ _BYTES = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "ki": 1 << 10, "mi": 1 << 2
 def run_app(app: Callable[[], object]) -> NoReturn:
     """Run a command line: what is wrong with the input is one message and exit code 2, Ctrl-C is 130, SIGTERM 143.
 
-    A warning is one line, too, and doesn't say where in the package it comes from.
+    So is what the system refuses: a full disk behind ``>``, a folder that nobody may enter. A warning is one line, too,
+    and doesn't say where in the package it comes from.
     """
+    if reconfigure := getattr(sys.stdout, "reconfigure", None):
+        reconfigure(errors="replace")  # a terminal without arrows loses these, and no result
     try:
         with _ended_in_order(), warnings.catch_warnings():
             warnings.showwarning = _show_warning
@@ -37,10 +41,22 @@ def run_app(app: Callable[[], object]) -> NoReturn:
     except TasoError as error:
         errors.print(f"error: {error}", style="red", soft_wrap=True)
         sys.exit(2)
+    except OSError as error:
+        _flush_or_drop()
+        errors.print(f"error: expected what can be read and written, found: {error}", style="red", soft_wrap=True)
+        sys.exit(2)
     except KeyboardInterrupt:
         errors.print("interrupted")
         sys.exit(130)
     sys.exit(0)
+
+
+def _flush_or_drop() -> None:
+    """Write what is left for stdout, or forget it where stdout takes no more: Python would complain at the end."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 @contextmanager

@@ -11,7 +11,8 @@ from typing import Annotated
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from taso_gym.console import console, errors
+from taso_gym.checks import check_finite
+from taso_gym.console import LONGEST, console, errors
 from taso_gym.cost.machine import available_bytes
 from taso_gym.errors import OptionError
 from taso_substitutions.enumeration.enumerate import estimated_bytes
@@ -23,6 +24,9 @@ from taso_substitutions.generation.store import check_writable, write
 from taso_substitutions.generation.work import WorkFolder
 
 FRAGMENT_NAMES = ", ".join(n if f.usual else f"{n} (not among all)" for n, f in FRAGMENTS.items())
+CORES = os.cpu_count() or 1
+Jobs = Annotated[int, typer.Option(help="Processes.", show_default="one a core", min=1)]
+SIZE = rf"[1-9]\d{{0,{LONGEST - 1}}}"
 MOST = 300
 """Equalities that full.rules states by default."""
 
@@ -36,20 +40,21 @@ def generate(
     work: Annotated[Path | None, typer.Option(help="Folder for what stages find; OUTPUT/work by default.")] = None,
     resume: Annotated[bool, typer.Option(help="Go on with what is in the work folder.")] = False,
     force: Annotated[bool, typer.Option(help="Replace files that are there.")] = False,
-    jobs: Annotated[int, typer.Option(help="Processes.", show_default="one a core")] = os.cpu_count() or 1,
+    jobs: Jobs = CORES,
     engine_name: Annotated[str, typer.Option("--engine", help="processes, or ray for a cluster.")] = "processes",
     shard: Annotated[
         str, typer.Option(help="i/n: only each n-th fragment, from the i-th; `merge` does the rest.")
     ] = "",
-    memory: Annotated[float, typer.Option(help="GiB that it may take; 0: what is available.")] = 0.0,
+    memory: Annotated[float, typer.Option(help="GiB that it may take; 0: what is available.", min=0)] = 0.0,
     most: Annotated[int, typer.Option(help="Most equalities that full.rules states, smallest first.", min=0)] = MOST,
     certificates: Annotated[bool, typer.Option(help="Certify what was found.")] = True,
 ) -> None:
     """Find all equalities between small graphs, prove them, and write full.rules and basis.rules."""
     chosen = _settings(max_shape, ops, fragments, operators)
     mine = _shard(chosen, shard)
+    command = _command(max_shape, ops, fragments, operators, most)
     if not shard:
-        check_writable(output, force=force or resume)
+        check_writable(output, force=force, resumed=command if resume else "")
     check_memory(mine, ops, jobs, memory)
     folder = WorkFolder(work or output / "work", resume=resume, force=force)
     with Display() as display, engine(engine_name, jobs) as running:
@@ -57,7 +62,6 @@ def generate(
         if shard:
             pipeline.fragments(mine, ops)
         else:
-            command = _command(max_shape, ops, fragments, operators, most)
             _finish(pipeline, mine, ops, most, output, command, certificates)
     _say_times(pipeline)
     if shard:
@@ -72,13 +76,13 @@ def merge(
     operators: Annotated[str, typer.Option(help="As for `generate`.")] = "",
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the rule files.")] = Path("generated"),
     force: Annotated[bool, typer.Option(help="Replace files that are there.")] = False,
-    jobs: Annotated[int, typer.Option(help="Processes.", show_default="one a core")] = os.cpu_count() or 1,
+    jobs: Jobs = CORES,
     engine_name: Annotated[str, typer.Option("--engine", help="processes, or ray for a cluster.")] = "processes",
     most: Annotated[int, typer.Option(help="Most equalities that full.rules states, smallest first.", min=0)] = MOST,
     certificates: Annotated[bool, typer.Option(help="Certify what was found.")] = True,
 ) -> None:
     """Join what shards found into full.rules and basis.rules: the same bytes as without shards."""
-    if not work.is_dir():
+    if not os.path.isdir(work):
         raise OptionError(f"expected a work folder, found none at {work}")
     check_writable(output, force=force)
     chosen = _settings(max_shape, ops, fragments, operators)
@@ -107,8 +111,8 @@ def _say_times(pipeline: Pipeline) -> None:
 
 
 def _settings(max_shape: str, ops: int, fragments: str, operators: str) -> list[Fragment]:
-    if not re.fullmatch(r"[1-9]\d*(x[1-9]\d*)*", max_shape):
-        raise OptionError(f"expected --max-shape such as 4x4x4x4, found {max_shape!r}")
+    if not re.fullmatch(f"{SIZE}(x{SIZE})*", max_shape):
+        raise OptionError(f"expected --max-shape such as 4x4x4x4, found {max_shape!r:.200}")
     if not 1 <= ops <= MOST_OPERATORS:
         raise OptionError(f"expected --ops of 1 to {MOST_OPERATORS}, found {ops}")
     keys = [key.strip() for key in operators.split(",") if key.strip()]
@@ -118,9 +122,9 @@ def _settings(max_shape: str, ops: int, fragments: str, operators: str) -> list[
 def _shard(fragments: list[Fragment], shard: str) -> list[Fragment]:
     if not shard:
         return fragments
-    found = re.fullmatch(r"(\d+)/(\d+)", shard)
-    if not found or not 1 <= int(found[1]) <= int(found[2]):
-        raise OptionError(f"expected --shard such as 1/4, found {shard!r}")
+    found = re.fullmatch(f"({SIZE})/({SIZE})", shard)
+    if not found or int(found[1]) > int(found[2]):
+        raise OptionError(f"expected --shard such as 1/4, found {shard!r:.200}")
     return fragments[int(found[1]) - 1 :: int(found[2])]
 
 
@@ -133,6 +137,7 @@ def check_memory(fragments: list[Fragment], ops: int, jobs: int, limit: float) -
         jobs: fragments that are enumerated at a time.
         limit: GiB; 0 for what is available.
     """
+    check_finite(memory=limit)
     available = limit * 2**30 if limit else available_bytes()
     needed = {f.name: estimated_bytes(f, ops) for f in fragments}
     largest = sorted(needed, key=lambda name: -needed[name])[:jobs]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,27 +13,32 @@ import typer
 from taso_gym.atomic import check_target, write_bytes, write_text
 from taso_gym.console import console
 from taso_gym.errors import EquivalenceError, OptionError, RuleError
-from taso_gym.rules.files import reader_of
+from taso_gym.rules.files import READERS, reader_of
 from taso_gym.rules.rule import Rule
 from taso_gym.rules.ruleset import RuleSet
 from taso_gym.rules.taso_pb import read_file
 from taso_gym.rules.taso_wire import serialize
 from taso_gym.rules.unparse import unparse
-from taso_substitutions.cli.generate import Display
+from taso_substitutions.cli.generate import CORES, Display, Jobs
 from taso_substitutions.generation.engine import engine
 from taso_substitutions.interop.judge import TasoWork, Verdict, judge, judge_taso
 from taso_substitutions.interop.taso_export import record_of
 from taso_substitutions.interop.tensat import read_tensat
 from taso_substitutions.verify.certificates import Row, certificates, sidecar_of
 
+SUFFIXES = (*READERS, ".txt")
+"""Of files that are imported."""
+
 
 def import_rules(
     file: Annotated[Path, typer.Argument(help="A .rules file, TASO's .pb, or TENSAT's .txt.")],
     output: Annotated[Path | None, typer.Option("--output", "-o", help=".rules file for those that hold.")] = None,
     force: Annotated[bool, typer.Option(help="Replace a file that is there.")] = False,
-    jobs: Annotated[int, typer.Option(help="Processes.", show_default="one a core")] = os.cpu_count() or 1,
+    jobs: Jobs = CORES,
 ) -> None:
     """Prove each rule of a file, refute it by a counterexample, or add the precondition that it lacks."""
+    if file.suffix not in SUFFIXES:
+        raise RuleError(f"expected a rule file ({', '.join(SUFFIXES)}), found {str(file)!r}")
     if output is not None and (check_target(output).suffix != ".rules" or (output.exists() and not force)):
         raise OptionError(f"expected a new .rules file for --output, found {output}: --force replaces one")
     with Display() as display, engine("processes", jobs) as running:
@@ -100,4 +104,5 @@ def export(
     if not found:
         raise OptionError(f"expected rules that TASO's format can express, found none in {source}")
     write_bytes(output, serialize(found))
-    console.print(f"{len(found)} of {len(rules)} rules are in {output}; the others say what the format can't")
+    others = "; the others say what the format can't" if len(found) < len(rules) else ""
+    console.print(f"{len(found)} of {len(rules)} rules are in {output}{others}", soft_wrap=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,7 +13,7 @@ from taso_gym.console import console
 from taso_gym.errors import EquivalenceError, RuleError
 from taso_gym.rules.files import DEFAULT, files_of, generated_sets
 from taso_gym.rules.ruleset import RuleSet
-from taso_substitutions.cli.generate import Display
+from taso_substitutions.cli.generate import CORES, Display, Jobs
 from taso_substitutions.generation.engine import Engine, engine
 from taso_substitutions.verify import certify
 from taso_substitutions.verify import recheck as replay
@@ -27,7 +26,7 @@ def recheck(
         list[str] | None, typer.Argument(help="Rule files with their certificates beside them, or sets of the package.")
     ] = None,
     write: Annotated[bool, typer.Option(help="Write the certificates anew, if no rule is false.")] = False,
-    jobs: Annotated[int, typer.Option(help="Processes.", show_default="one a core")] = os.cpu_count() or 1,
+    jobs: Jobs = CORES,
 ) -> None:
     """Show every rule of files again and compare with their certificates, or write these; by default all shipped files.
 

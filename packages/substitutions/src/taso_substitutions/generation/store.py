@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -83,7 +84,7 @@ def header(found: Generated, what: str, command: str, ops: int, rules: int, line
         for r in found.results
     ]
     return [
-        f"# {what}, written by taso-substitutions {__version__}: {command}",
+        f"# {what}{_written_by(command)}",
         f"# {rules} rules in {lines} lines. {len(operators)} operators: {', '.join(operators)}.",
         *(f"# Fragment {line}." for line in bounds),
         "# Equalities: " + ", ".join(f"{count} {name}" for name, count in totals.items()) + ".",
@@ -93,16 +94,42 @@ def header(found: Generated, what: str, command: str, ops: int, rules: int, line
     ]
 
 
-def check_writable(folder: Path, *, force: bool) -> None:
-    """Raise `OptionError` if a rule file is there already and isn't to be replaced, or the folder can't be made."""
+def check_writable(folder: Path, *, force: bool, resumed: str = "") -> None:
+    """Make sure that the rule files of a generation can be written, before hours of work.
+
+    Args:
+        folder: where they go; made if it isn't there.
+        force: replace files that are there.
+        resumed: replace those that this version wrote for this command line, too.
+
+    Raises:
+        OptionError: one is there and isn't to be replaced, or the folder can't be made or written.
+    """
     for name in (FULL, BASIS):
         file = folder / f"{name}.rules"
-        if file.exists() and not force:
-            raise OptionError(f"expected no file at {file}, found one: --force replaces it")
+        there = os.path.exists(file)
+        if there and not force and not (resumed and _is_of(file, resumed)):
+            other = " of other options or another version" if resumed else ""
+            raise OptionError(f"expected no file at {file}, found one{other}: --force replaces it")
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise OptionError(f"expected a folder to write into, found {folder}: {error.strerror}") from error
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise OptionError(f"expected a folder that can be written, found {folder}")
+
+
+def _is_of(file: Path, command: str) -> bool:
+    """Whether a rule file's header says that this version wrote it for a command line."""
+    try:
+        with file.open(encoding="utf-8") as lines:
+            return lines.readline().endswith(f"{_written_by(command)}\n")
+    except (OSError, UnicodeDecodeError):
+        return False
+
+
+def _written_by(command: str) -> str:
+    return f", written by taso-substitutions {__version__}: {command}"
 
 
 def write(found: Generated, folder: Path, command: str, ops: int) -> dict[str, int]:

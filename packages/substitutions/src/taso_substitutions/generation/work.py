@@ -7,6 +7,7 @@ if that is what it would do.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Sequence
 from hashlib import blake2b
 from pathlib import Path
@@ -40,6 +41,8 @@ class WorkFolder:
             path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise OptionError(f"expected a folder to work in, found {path}: {error.strerror}") from error
+        if not os.access(path, os.R_OK | os.W_OK | os.X_OK):
+            raise OptionError(f"expected a folder to work in that can be read and written, found {path}")
         if any(path.glob("*.jsonl")) and not resume and not force:
             raise OptionError(
                 f"expected an empty work folder, found results in {path}: --resume goes on, --force starts anew"
@@ -95,7 +98,7 @@ def _read(file: Path) -> tuple[str, list[str]]:
         first, *lines = file.read_text(encoding="utf-8").splitlines()
         header = json.loads(first)
         key, whole = str(header["key"]), header["rows"] == digest_of(*lines)
-    except (OSError, ValueError, LookupError, TypeError) as error:
+    except (OSError, ValueError, LookupError, TypeError, RecursionError) as error:
         raise RuleError(f"expected rows of JSON, found a damaged file {file}: {error}") from error
     if not whole:
         raise RuleError(f"expected all rows that were written, found a damaged file {file}: delete it")

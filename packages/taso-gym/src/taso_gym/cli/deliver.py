@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,6 +33,7 @@ class Wanted:
         settings: look for session settings that pay, too.
         provider: to measure on, "cpu" or "cuda".
         cores: with so many threads, if they are more, a result is timed on the CPU once it is written, too.
+        converted: the model was to another opset, before it was searched.
     """
 
     threads: int = 1
@@ -40,6 +42,7 @@ class Wanted:
     settings: bool = False
     provider: str = "cpu"
     cores: int = 0
+    converted: bool = False
 
     @property
     def untimed(self) -> str:
@@ -170,7 +173,7 @@ def _deliver_original(model: Path, output: Path, result: Result, wanted: Wanted,
     if timing.found and not timing.found.gain(RESULT) and not wanted.force:
         timing = timing._replace(settings=DEFAULT)
     onnx_io.copy(model, output)
-    say(f"{output} is {model} unchanged: {reason}")
+    say(f"{output} is {model} unchanged{', not converted' if wanted.converted else ''}: {reason}")
     _put_settings(output, timing.settings, wanted)
     _end(timing)
 
@@ -205,7 +208,7 @@ def _put_settings(output: Path, settings: SessionSettings, wanted: Wanted) -> No
     if settings != DEFAULT:
         write_settings(beside, settings, wanted.threads, wanted.provider)
         say(f"{beside} written; it runs fastest as\n{code(output, settings, wanted.threads, wanted.provider)}")
-    elif beside.is_file():
+    elif os.path.isfile(beside):
         beside.unlink()
         say(f"{beside} removed: it was of an earlier file")
 

@@ -36,7 +36,7 @@ def judge_of(
     judge = costs.load(cost, dims=costs.bind_dims(graph), start=graph, **options)
     recorded = re.search(r"\|(\d+) threads$", judge.table.device) if isinstance(judge, RecordedCost) else None
     if recorded and int(recorded[1]) != threads:
-        say(f"{cost} was recorded with --threads {recorded[1]}, and what is measured here runs with {threads}")
+        say(f"{cost} was recorded with --threads {recorded[1]}, and --threads is {threads} here")
     return judge
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
@@ -32,7 +33,7 @@ def measure(
 ) -> None:
     """Measure ONNX models side by side in onnxruntime, interleaved, in fresh processes."""
     for path in models:
-        if not path.is_file():
+        if not os.path.isfile(path):
             raise OptionError(f"expected an ONNX file, found none at {path}")
     names, dims = _named(models), _bound([t for path in models for t in _inputs(path)], dimensions(dim or []))
     found = latency(names, threads=threads, provider=provider, dims=dims, sessions=sessions, rounds=rounds)

@@ -10,7 +10,7 @@ import typer
 from rich.table import Table
 
 from taso_gym import onnx_io
-from taso_gym.atomic import check_target
+from taso_gym.atomic import check_targets
 from taso_gym.checks import check_seed
 from taso_gym.cli.choices import CLASSES, COSTS, Cache, RuleSource
 from taso_gym.cli.deliver import Wanted, deliver
@@ -23,18 +23,19 @@ from taso_gym.cost.objective import QUANTITIES, Objective
 from taso_gym.errors import OptionError
 from taso_gym.graph import Graph
 from taso_gym.onnx_io.convert import converted
-from taso_gym.onnx_io.external import data_files
+from taso_gym.onnx_io.targets import files_of
 from taso_gym.ops import MICROSOFT
 from taso_gym.optimizer import Result
 from taso_gym.optimizer import optimize as search_for
 from taso_gym.rules.compiled import opset_of
 from taso_gym.rules.pattern import operator_named
 from taso_gym.rules.rule import numerics_named
-from taso_gym.rules.ruleset import RuleSet, operators_of
+from taso_gym.rules.ruleset import RuleSet, load_checked, operators_of
 from taso_gym.search import SEARCHES, Budget, Progress
 from taso_gym.search.run import check_search
 
 SEARCH_HELP = f"{', '.join(name for name in SEARCHES if name != 'policy')}, ranked:latency or policy:CHECKPOINT."
+OPSET_HELP = "Convert the model to this opset first; where nothing is gained, the copy isn't. Default: as it is."
 WIDEST = 100
 """Characters of what is measured that are shown: a signature may be longer than a line."""
 
@@ -60,7 +61,7 @@ def optimize(
     strict_dims: Annotated[
         bool, typer.Option("--strict-dims", help="Refuse dimensions that --dim leaves open.")
     ] = False,
-    opset: Annotated[int | None, typer.Option(help="Convert the model to this opset first; default: as it is.")] = None,
+    opset: Annotated[int | None, typer.Option(help=OPSET_HELP)] = None,
     alpha: Annotated[
         float | None,
         typer.Option(help="How many times as dear as the best --search taso goes on from, at most; default: 1.05."),
@@ -112,10 +113,12 @@ def optimize(
     a network for one.
     """
     loosest = numerics_named(numerics)
-    _check_early(search, seed, [output, checkpoint])
+    options = _options(search, alpha, threads or 1)
+    _check_early(search, options, seed, model, output, checkpoint)
     goal = Objective.parse(objective, None if max_memory is None else parse_bytes(max_memory))
     limit = Budget(steps=steps) if steps else Budget(seconds(budget))
-    graph = _read(model, output, dimensions(dim or []), opset, strict_dims)
+    graph = _read(model, dimensions(dim or []), opset, strict_dims)
+    rule_set = load_checked(rules, portable=portable, numerics=loosest)
     if not force:
         expect_runs(model, graph, opset)
     bar = progress_bar()
@@ -128,15 +131,13 @@ def optimize(
     used, cores = (threads, 0) if threads else (1, physical_cores())
     judge = judge_of(cost, graph, used, cache, lambda text: bar.update(task, best=f"measuring {text[:WIDEST]}"))
     on = provider_of(cost, judge, not no_measure or session_settings)
-    wanted = Wanted(used, not no_measure, force, session_settings, on, cores)
+    wanted = Wanted(used, not no_measure, force, session_settings, on, cores, converted=opset is not None)
     expect_timed(model, graph, wanted)
-    options: dict[str, Any] = {} if alpha is None else {"alpha": alpha}
-    options |= {"threads": used} if search.startswith("ranked") else {}
     with bar:
         result = search_for(
             graph,
             search,
-            rules,
+            rule_set,
             judge,
             limit,
             seed=seed,
@@ -153,10 +154,9 @@ def optimize(
     deliver(model, output, result, wanted, _say_applied)
 
 
-def _read(model: Path, output: Path, dims: dict[str, int], opset: int | None, strict: bool) -> Graph:
-    """Load a model that is to become the output; say at which sizes its dynamic dimensions are costed."""
+def _read(model: Path, dims: dict[str, int], opset: int | None, strict: bool) -> Graph:
+    """Load a model; say at which sizes its dynamic dimensions are costed."""
     graph = onnx_io.load(model, dims=dims) if opset is None else _with_opset(model, dims, opset)
-    _expect_no_weights(model, output)
     bound = bind_dims(graph)
     unbound = [name for name in bound if name not in dims]
     if unbound and strict:
@@ -167,19 +167,21 @@ def _read(model: Path, output: Path, dims: dict[str, int], opset: int | None, st
     return graph
 
 
-def _check_early(search: str, seed: int, files: list[Path | None]) -> None:
-    """Check what would be found wrong only after the start is measured."""
-    check_search(search)
+def _options(search: str, alpha: float | None, threads: int) -> dict[str, Any]:
+    """Return what is handed to a search."""
+    options: dict[str, Any] = {} if alpha is None else {"alpha": alpha}
+    return options | ({"threads": threads} if search.startswith("ranked") else {})
+
+
+def _check_early(
+    search: str, options: dict[str, Any], seed: int, model: Path, output: Path, checkpoint: Path | None
+) -> None:
+    """Check what would be found wrong only after the start is measured; only the output may replace the model."""
+    check_search(search, **options)
     check_seed(seed)
-    for file in files:
-        if file:
-            check_target(file)
-
-
-def _expect_no_weights(model: Path, output: Path) -> None:
-    """Refuse to write over the model's own weights."""
-    if output.is_file() and output.resolve() in {(model.parent / name).resolve() for name in data_files(model)}:
-        raise OptionError(f"expected another file to write than {output}, which holds weights of {model}")
+    files = files_of(model)
+    check_targets(output, checkpoint, kept={file: what for file, what in files.items() if file != model})
+    check_targets(checkpoint, kept=files)
 
 
 def _with_opset(model: Path, dims: dict[str, int], opset: int) -> Graph:

@@ -8,7 +8,9 @@ from typing import Annotated
 import typer
 
 from taso_gym import onnx_io
+from taso_gym.atomic import check_targets
 from taso_gym.console import say
+from taso_gym.onnx_io.targets import files_of
 from taso_gym.replay import Replay
 
 
@@ -20,6 +22,8 @@ def replay(
 ) -> None:
     """Repeat a recorded optimisation; model, rules and the cost after every rewrite must agree bit for bit."""
     found = Replay.load(file)
+    read = files_of(found.source.model if model is None else model)
+    check_targets(output, kept={file: "is the replay", **read})
     state = found.validate(model, rules)
     before, after = found.start_ps / 1e9, state.cost.time_ms
     say(f"{len(found.moves)} rewrites, {before:.4g} ms to {after:.4g} ms by {found.source.cost}: all agree")

@@ -174,7 +174,7 @@ def _as_file(model: Graph | str | Path | Runner, folder: Path) -> str:
         model = model.model
     if not isinstance(model, Graph):
         file = check_path(model, "a Graph, a Runner or the path of a model")
-        if not file.is_file():
+        if not os.path.isfile(file):
             raise CostError(f"expected a model file, found nothing at {file}")
         return str(file.absolute())
     path = folder / f"{len(list(folder.iterdir()))}.onnx"

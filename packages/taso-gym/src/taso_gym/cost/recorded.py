@@ -102,7 +102,7 @@ class Table:
             content = json.loads(gzip.decompress(path.read_bytes()))
         except FileNotFoundError:
             raise CostError(f"expected a table of costs, found nothing at {path}") from None
-        except (OSError, EOFError, ValueError, zlib.error) as error:
+        except (OSError, EOFError, ValueError, RecursionError, zlib.error) as error:
             raise CostError(f"expected a table of costs as gzipped JSON, found {path}: {error}") from error
         fields = cast("dict[str, Any]", content) if isinstance(content, dict) else {}
         if (found := fields.get("format")) != FORMAT:

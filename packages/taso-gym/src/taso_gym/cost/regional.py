@@ -94,8 +94,9 @@ class StartedCost(SummedCost):
 
     @cached_property
     def _never_ps(self) -> int:
-        """A picosecond more than the whole start takes."""
-        return sum(self.node(*known).time_ps for known in self._at_start.values()) + 1 if self._at_start else NEVER_PS
+        """More than the whole start takes, by a picosecond and one for each operator, which searches count as such."""
+        whole = sum(self.node(*known).time_ps for known in self._at_start.values())
+        return whole + len(self._at_start) + 1 if self._at_start else NEVER_PS
 
     def __getstate__(self) -> dict[str, object]:
         """Leave the start with its weights behind when pickled or copied."""

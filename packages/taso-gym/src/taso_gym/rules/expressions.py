@@ -33,6 +33,9 @@ _SIGNS: Mapping[type[ast.AST], str] = {
     ast.NotIn: "not in",
 }
 
+DEEPEST = 100
+"""Levels of a syntax tree that a part of a rule may have: each takes some calls within each other to read and write."""
+
 
 @dataclass(frozen=True)
 class Piece:
@@ -53,7 +56,7 @@ class Piece:
         """Return the syntax trees of the comma-separated items.
 
         Raises:
-            RuleError: it isn't Python's grammar.
+            RuleError: it isn't Python's grammar, or is nested too deep.
         """
         try:
             # In brackets, so that `*F(...)` is allowed and leading blanks don't count as indentation.
@@ -64,6 +67,8 @@ class Piece:
             raise self.fail_at(f"expected an expression, found {error}", 0) from error
         if not isinstance(tree, ast.List):
             raise self.fail_at("expected one list of terms, found several", 0)
+        if len(self.text) > DEEPEST and _is_deep(tree):
+            raise self.fail_at(f"expected an expression of at most {DEEPEST} levels, found more", 0)
         return tree.elts
 
     def column(self, node: ast.expr | ast.keyword) -> int:
@@ -79,6 +84,13 @@ class Piece:
         """Return an error with a caret ``offset`` columns into the piece."""
         column = min(max(self.begin + offset, 0), len(self.line))
         return RuleError(message, line=self.line, where=self.where, column=column)
+
+
+def _is_deep(tree: ast.expr) -> bool:
+    level: list[ast.AST] = [tree]
+    for _ in range(DEEPEST):
+        level = [child for node in level for child in ast.iter_child_nodes(node)]
+    return bool(level)
 
 
 @dataclass

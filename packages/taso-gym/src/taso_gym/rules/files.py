@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from functools import lru_cache
 from importlib import import_module, resources
@@ -91,14 +92,14 @@ def read_certificates(path: Path) -> dict[str, str]:
         RuleError: a row isn't ``{"rule": digest, "status": …}``.
     """
     sidecar = path.with_name(f"{path.stem}.certificates.jsonl")
-    if not sidecar.is_file():
+    if not os.path.isfile(sidecar):
         return {}
     found: dict[str, str] = {}
     for number, line in enumerate(_read(sidecar).splitlines(), 1):
         try:
             row = json.loads(line)
             found[str(row["rule"])] = str(row["status"])
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
             where = f"{sidecar.name}:{number}"
             raise RuleError('expected a row {"rule": digest, "status": …}', line=line, where=where) from error
     return found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import time
 import warnings
 from importlib.metadata import version
@@ -44,14 +45,14 @@ class Checkpoint:
         Raises:
             OptionError: the file is damaged, or of another search.
         """
-        if self.path is None or not self.path.exists():
+        if self.path is None or not os.path.exists(self.path):
             return 0.0
         try:
             data = json.loads(self.path.read_text())
             found, spent, left = dict(data["identity"]), float(data["seconds"]), data["searcher"]
             if not 0 <= spent < math.inf:
                 raise ValueError(f"{spent} seconds")
-        except (OSError, ValueError, KeyError, TypeError) as error:
+        except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
             raise OptionError(f"expected a search checkpoint, found damaged data in {self.path}: {error}") from error
         for key, expected in self.identity.items():
             if found.get(key) != expected:

@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from numbers import Real
 from pathlib import Path
@@ -201,26 +202,30 @@ def _interruptible() -> Generator[Callable[[], bool]]:
         signal.signal(signal.SIGINT, previous)
 
 
-def check_search(search: str) -> None:
-    """Raise OptionError for what isn't a row of `SEARCHES`, with or without a path."""
-    if search.partition(":")[0] not in SEARCHES:
-        raise OptionError(f"expected a search of {', '.join(SEARCHES)}, found {search!r}")
+def check_search(search: str, **options: Any) -> None:
+    """Raise OptionError for what isn't a row of `SEARCHES`, with or without a path, or doesn't take these options."""
+    _maker(search, options)
 
 
 def _make(start: RewriteState, search: str, seed: int, options: dict[str, Any]) -> Searcher:
-    check_search(search)
+    return _maker(search, options)(start, np.random.default_rng(seed))
+
+
+def _maker(search: str, options: dict[str, Any]) -> Callable[[RewriteState, np.random.Generator], Searcher]:
+    """Return what makes a search, given a start and a source of chance."""
     name, _, argument = search.partition(":")
+    if name not in SEARCHES:
+        raise OptionError(f"expected a search of {', '.join(SEARCHES)}, found {search!r}")
     module, _, cls = SEARCHES[name].partition(":")
     try:
         kind = getattr(import_module(module), cls)
     except ModuleNotFoundError as error:
         raise MissingPackageError(f"search {name!r} needs {error.name}: pip install taso-agents") from error
     arguments = {"path": argument, **options} if argument else options
-    rng = np.random.default_rng(seed)
     signature = inspect.signature(kind)
     try:
-        signature.bind(start, rng, **arguments)
+        signature.bind(None, None, **arguments)
     except TypeError as error:
         choices, given = ", ".join([*signature.parameters][2:]), ", ".join(arguments) or "none"
         raise OptionError(f"expected options of search {search!r} ({choices}), found {given}: {error}") from error
-    return kind(start, rng, **arguments)
+    return partial(kind, **arguments)
