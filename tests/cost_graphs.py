@@ -14,6 +14,16 @@ from taso_gym.symbolic import Dim, symbol
 from taso_gym.tensor import TensorType
 from taso_gym.weights import GeneratedWeight
 
+WIDTH = 256
+
+
+def product() -> bytes:
+    """A model of one product of `WIDTH` rows and columns, which several threads share."""
+    types = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [WIDTH, WIDTH]) for name in "xyz"]
+    graph = helper.make_graph([helper.make_node("MatMul", ["x", "y"], ["z"])], "product", types[:2], types[2:])
+    opset = helper.make_opsetid("", 20)
+    return helper.make_model(graph, opset_imports=[opset], ir_version=10).SerializeToString()
+
 
 def weight(builder: GraphBuilder, name: str, *shape: int) -> int:
     """Add a float weight."""

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from cost_graphs import WIDTH, product
 from onnx import ModelProto, TensorProto, helper
 
 from taso_gym.cost.beside import Serialised
@@ -16,16 +17,6 @@ from taso_gym.cost.runtime import SLOW_NS, WINDOWS, Runtime
 from taso_gym.errors import OutOfMemoryError
 
 pytest.importorskip("onnxruntime")
-
-WIDTH = 256
-
-
-def product() -> bytes:
-    """A product that several threads share."""
-    types = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [WIDTH, WIDTH]) for name in "xyz"]
-    graph = helper.make_graph([helper.make_node("MatMul", ["x", "y"], ["z"])], "product", types[:2], types[2:])
-    opset = helper.make_opsetid("", 20)
-    return helper.make_model(graph, opset_imports=[opset], ir_version=10).SerializeToString()
 
 
 def test_only_the_workers_that_are_measured_spin(monkeypatch: pytest.MonkeyPatch) -> None:

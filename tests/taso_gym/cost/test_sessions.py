@@ -9,23 +9,14 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from onnx import ModelProto, TensorProto, helper
+from cost_graphs import WIDTH, product
+from onnx import ModelProto
 
 from taso_gym.cost import beside, sessions
 from taso_gym.cost.sessions import Sessions
 from taso_gym.errors import CostError, KernelError
 
 pytest.importorskip("onnxruntime")
-
-WIDTH = 256
-
-
-def product() -> bytes:
-    """A product that several threads share."""
-    types = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [WIDTH, WIDTH]) for name in "xyz"]
-    graph = helper.make_graph([helper.make_node("MatMul", ["x", "y"], ["z"])], "product", types[:2], types[2:])
-    opset = helper.make_opsetid("", 20)
-    return helper.make_model(graph, opset_imports=[opset], ir_version=10).SerializeToString()
 
 
 def test_a_provider_that_does_not_work_is_an_error_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
