@@ -16,7 +16,7 @@ from taso_gym.atomic import check_targets
 from taso_gym.checks import check_choices
 from taso_gym.console import console, run_app
 from taso_gym.errors import OptionError
-from taso_gym.onnx_io.targets import files_of
+from taso_gym.onnx_io.external import files_of
 from taso_gym.search import SEARCHES
 
 if TYPE_CHECKING:

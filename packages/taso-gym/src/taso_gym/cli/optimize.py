@@ -23,7 +23,7 @@ from taso_gym.cost.objective import QUANTITIES, Objective
 from taso_gym.errors import OptionError
 from taso_gym.graph import Graph
 from taso_gym.onnx_io.convert import converted
-from taso_gym.onnx_io.targets import files_of
+from taso_gym.onnx_io.external import files_of
 from taso_gym.ops import MICROSOFT
 from taso_gym.optimizer import Result
 from taso_gym.optimizer import optimize as search_for

@@ -10,7 +10,7 @@ import typer
 from taso_gym import onnx_io
 from taso_gym.atomic import check_targets
 from taso_gym.console import say
-from taso_gym.onnx_io.targets import files_of
+from taso_gym.onnx_io.external import files_of
 from taso_gym.replay import Replay
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -98,3 +99,18 @@ def data_files(path: Path) -> list[str]:
         if not is_inside(name) or not (path.parent / name).is_file():
             raise ModelError(f"{path}: expected a file with weights below its folder, found {name!r}")
     return names
+
+
+def files_of(model: str | Path) -> dict[Path, str]:
+    """Return the file of a model and those that hold its weights, with what is said of them, as `check_targets` does.
+
+    There are none for the name of a network.
+
+    Raises:
+        ModelError: the file isn't a model, or one with weights isn't below its folder.
+    """
+    path = Path(model)
+    if not os.path.isfile(path):
+        return {}
+    weights = {path.parent / name: f"holds weights of {path}" for name in data_files(path)}
+    return {path: "is the model", **weights}
