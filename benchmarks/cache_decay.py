@@ -52,7 +52,7 @@ def main() -> None:
             while time.perf_counter() < end:  # a core that sleeps would wake up slower
                 pass
             if cold:
-                evict(feeds.values(), [], large=False)
+                evict()
             start = time.thread_time_ns()
             run()
             times.append(time.thread_time_ns() - start)

@@ -153,7 +153,7 @@ def test_a_damaged_file_is_refused(tiny, tmp_path, damage):
 
 
 @pytest.mark.parametrize(
-    "fields", [{"model_kwargs": {"image": [64]}}, {"limits": {"max_locations": None}}, {"numerics": []}]
+    "fields", [{"model_kwargs": {"image": [64]}}, {"limits": {"max_locations": 0}}, {"numerics": []}]
 )
 def test_a_start_of_wrong_arguments_is_refused(played, fields):
     replay, _ = played

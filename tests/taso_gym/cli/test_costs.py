@@ -14,14 +14,17 @@ from onnx import TensorProto, helper
 
 from taso_gym import cost as cost_models
 from taso_gym import onnx_io
+from taso_gym.builder import GraphBuilder
 from taso_gym.cli import costs
-from taso_gym.cli.rows import Row, peaks, speeds
+from taso_gym.cli.rows import Row, peaks, rows_of, speeds
+from taso_gym.cost.onnxruntime import OnnxRuntimeCost
 from taso_gym.cost.recorded import RecordedCost
 from taso_gym.cost_model import Cost
 from taso_gym.errors import CostError
 from taso_gym.rules.ruleset import RuleSet
-from taso_gym.signature import Signature
+from taso_gym.signature import OpaqueOperator, Signature, opaque_signature
 from taso_gym.symbolic import symbol
+from taso_gym.tensor import TensorType
 
 
 @pytest.fixture(scope="module")
@@ -57,6 +60,17 @@ def test_a_profile_says_nothing_of_speed_where_sizes_depend_on_values(tmp_path, 
     said = capsys.readouterr().out
     assert re.search(r"NonZero.* y +│ .*│ – +│ – +│ – +│", said)
     assert re.search(r"Relu a +│ .*│ \d+\.\d +│ \d+\.\d +│ \d+% +│", said)
+
+
+def test_an_operator_outside_the_table_that_does_not_run_alone_is_not_measured(tmp_path):
+    pytest.importorskip("onnxruntime")
+    t, builder = TensorType("float", (512, 512)), GraphBuilder({"": 20})
+    node = helper.make_node("Mystery", [""], ["present"], domain="my").SerializeToString()
+    sig = opaque_signature(OpaqueOperator("my", "Mystery", node, pure=True), (t,), (t,))
+    (value,) = builder.add_signature(sig, [builder.input("x", t)])
+    builder.output("y", builder.add("Relu", value))
+    rows = rows_of(builder.build(), OnnxRuntimeCost(cache=tmp_path / "cache.db"))
+    assert [(row.name.split()[0], row.measured) for row in rows] == [("[my.Mystery]", False), ("Relu", True)]
 
 
 def test_speeds_are_said_where_sizes_are_known():
@@ -112,6 +126,34 @@ def test_each_of_several_files_is_recorded_as_it_is_by_itself(tmp_path, monkeypa
     found = RecordedCost(str(table), dims={"batch": 1}, strict=True)
     assert found.table.origin == "a, b"
     assert all(found.graph(onnx_io.load(path)).kernels > 0 for path in paths)  # kernels this small may take no time
+
+
+@pytest.fixture
+def two_files(tmp_path):
+    """Two files with a dimension of another name each."""
+    paths = [tmp_path / f"{name}.onnx" for name in ("batch", "rows")]
+    for path in paths:
+        onnx_io.save(mlp(symbol(path.stem)), path)
+    return paths
+
+
+def test_each_of_several_files_is_recorded_at_the_sizes_that_it_has(two_files, tmp_path, monkeypatch):
+    pytest.importorskip("onnxruntime")
+    recorded = []
+
+    def neighbourhood(graph, *_):
+        recorded.append(graph.info.dims)
+        return []
+
+    monkeypatch.setattr(costs, "neighbourhood", neighbourhood)
+    arguments = ("record", *two_files, "-o", tmp_path / "mine.json.gz", "--cache", tmp_path / "cache.db")
+    assert run(*arguments, "--dim", "batch=4", "--dim", "rows=8") == 0
+    assert recorded == [{"batch": 4}, {"rows": 8}]
+
+
+def test_a_size_that_none_of_several_files_has_is_refused(two_files, tmp_path, capsys):
+    assert run("record", *two_files, "-o", tmp_path / "mine.json.gz", "--dim", "batch=4", "--dim", "width=8") == 2
+    assert "expected dimensions of the inputs (batch, rows), found width" in " ".join(capsys.readouterr().err.split())
 
 
 def test_variants_are_recorded_by_the_rules_that_are_asked_for(model, tmp_path, monkeypatch):

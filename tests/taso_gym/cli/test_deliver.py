@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from inspect import signature
 
@@ -17,6 +16,7 @@ from taso_gym import cost, onnx_io, optimize
 from taso_gym.cli.deliver import Wanted, deliver
 from taso_gym.cost.measure import SessionSettings, measure
 from taso_gym.cost.measurement import THREAD_CPU, Measurement
+from taso_gym.cost.session_settings import write_settings
 from taso_gym.equivalence import Baseline, Report
 from taso_gym.errors import CostError, EquivalenceError
 from taso_gym.rules.notation import parse_rules
@@ -139,6 +139,17 @@ def test_a_sum_with_time_has_to_be_lower_as_measured(model, timed, capsys, objec
     timed(1.5, 1.5)
     assert (optimised(model, "--objective", objective).read_bytes() == model.read_bytes()) is kept
     assert (f"unchanged: as measured it doesn't lower the {objective}" in capsys.readouterr().out) is kept
+
+
+@pytest.mark.parametrize(("ms", "kept"), [(0.985, True), (0.9, False)])
+def test_a_gain_of_time_that_counts_as_none_lowers_no_sum(tmp_path, timed, capsys, ms, kept):
+    """The result, one Relu less, has the same weights."""
+    path = tmp_path / "model.onnx"
+    text = "g (float[200] x) => (y) { a = Add(x, w)\n b = Relu(a)\n y = Relu(b) }"
+    onnx.save(parsed(text, w=np.ones(200, np.float32)), path)
+    timed(ms, ms)
+    assert (optimised(path, "--objective", "time+0.2*size").read_bytes() == path.read_bytes()) is kept
+    assert ("unchanged: as measured it doesn't lower the time+0.2*size" in capsys.readouterr().out) is kept
 
 
 @pytest.mark.parametrize(("limit", "options", "kept"), [(1.5, (), True), (0.95, (), False), (1.5, ("--force",), False)])
@@ -265,7 +276,7 @@ def test_settings_of_an_earlier_result_are_removed(model, timed, settings, optio
     timed(0.9, 0.9)
     settings(SessionSettings())
     beside = model.with_name("out.session.json")
-    beside.write_text(json.dumps({"graph_optimization_level": "ORT_ENABLE_BASIC"}))
+    write_settings(beside, SessionSettings("basic"), 1)
     optimised(model, *options)
     assert not beside.exists()
     assert "out.session.json removed" in capsys.readouterr().out

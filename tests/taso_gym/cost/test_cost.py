@@ -107,3 +107,23 @@ def test_only_names_have_options(spec: Any) -> None:
 def test_load_passes_dims_on() -> None:
     found = load("roofline", dims={"batch": 3})
     assert isinstance(found, RooflineCost) and found.dims == {"batch": 3}
+
+
+def test_a_given_model_is_told_the_sizes_that_it_has_none_for() -> None:
+    given = RooflineCost(dims={"batch": 3})
+    found = load(given, dims={"batch": 4, "time": 5})
+    assert isinstance(found, RooflineCost) and found.dims == {"batch": 3, "time": 5}
+    assert given.dims == {"batch": 3} and load(given, dims={"batch": 4}) is given
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"strict": True}, "expected no options beside a cost model that is made, found strict"),
+        ({"dims": {"a": 1.5}}, "expected a non-negative integer as dimension 'a', found 1.5"),
+        ({"dims": 5}, "expected a mapping from names to sizes as dims, found 5"),
+    ],
+)
+def test_what_a_given_model_does_not_take_is_named(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(OptionError, match=message):
+        load(RooflineCost(), **options)

@@ -1,5 +1,6 @@
 """CUDA kernels on CuPy's memory; tests of what is measured need a CUDA device."""
 
+import pickle
 import sys
 from contextlib import nullcontext
 from pathlib import Path
@@ -197,6 +198,17 @@ def test_times_are_of_a_cudnn(device: type[Device], tmp_path: Path, monkeypatch:
     other = CupyCost(cache=tmp_path / "cache").key
     monkeypatch.setitem(sys.modules, "cudnn", None)
     assert len({one, other, CupyCost(cache=tmp_path / "cache").key}) == 3
+
+
+def test_another_machine_has_another_device(
+    device: type[Device], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = CupyCost(cache=tmp_path / "cache")
+    assert here.key.startswith("a device|")
+    sent = pickle.dumps(here)
+    facts = {"name": b"another device"}
+    monkeypatch.setattr(cupy_module.require("cupy").cuda.runtime, "getDeviceProperties", lambda _: facts)
+    assert pickle.loads(sent).key.startswith("another device|")  # noqa: S301
 
 
 def test_a_resize_is_costed_by_its_bytes(device: type[Device], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

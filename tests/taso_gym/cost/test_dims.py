@@ -3,6 +3,7 @@
 from functools import partial
 from typing import Any
 
+import numpy as np
 import pytest
 from cost_graphs import symbolic_mlp
 
@@ -57,6 +58,17 @@ def test_sizes_are_never_negative() -> None:
 def test_a_value_that_is_no_size_is_refused(value: object) -> None:
     with pytest.raises(OptionError, match="expected a non-negative integer as dimension 'batch'"):
         Dims({"batch": value})  # pyright: ignore[reportArgumentType]
+
+
+@pytest.mark.parametrize("size", [np.int64(4), 4.0])
+def test_whole_numbers_of_any_type_are_sizes(size: Any) -> None:
+    dims = Dims({"batch": size})
+    assert bound(dims, BATCH) == (4,) and dims.key == "batch=4"
+
+
+def test_sizes_that_a_graph_is_bound_to_are_plain_integers() -> None:
+    (size,) = bind_dims(symbolic_mlp(), {"batch": np.int64(5)}).values()  # pyright: ignore[reportArgumentType]
+    assert size == 5 and type(size) is int
 
 
 @pytest.mark.parametrize("given", [5, "batch=5", {5: 5}])

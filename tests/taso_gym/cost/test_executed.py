@@ -11,7 +11,7 @@ from taso_gym.builder import GraphBuilder
 from taso_gym.cost import beside
 from taso_gym.cost.dims import Dims
 from taso_gym.cost.executed import Executed, executed_in, executed_nodes
-from taso_gym.cost.node_keys import shapes_of
+from taso_gym.cost.node_keys import operator_of, shapes_of
 from taso_gym.cost.onnxruntime import OnnxRuntimeCost
 from taso_gym.cost.runtime import Runtime
 from taso_gym.cost.small_model import SmallModel
@@ -88,3 +88,20 @@ def test_operands_that_are_the_same_are_said_to_be() -> None:
     squared = keys(relu, helper.make_node("Mul", ["v", "v"], ["y"]))[-1]
     assert squared == "Mul-14[](float[8, 8], float[8, 8]=0)" and shapes_of(squared) == [(False, [8, 8])] * 2
     assert keys(relu, helper.make_node("Mul", ["v", "x"], ["y"]))[-1] == "Mul-14[](float[8, 8], float[8, 8])"
+
+
+def test_outputs_besides_the_first_are_said() -> None:
+    """A pool that says where the largest values are takes longer."""
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 3, 8, 8])
+    found: list[str] = []
+    for outputs in (["y"], ["y", "i"]):
+        node = helper.make_node("MaxPool", ["x"], outputs, kernel_shape=[2, 2])
+        types = zip(outputs, (TensorProto.FLOAT, TensorProto.INT64), strict=False)
+        made = [helper.make_tensor_value_info(name, dtype, None) for name, dtype in types]
+        opsets = [helper.make_opsetid("", 20)]
+        model = helper.make_model(helper.make_graph([node], "g", [x], made), opset_imports=opsets, ir_version=10)
+        feeds = {"x": np.ones((1, 3, 8, 8), np.float32)}
+        found += [node.key for node in executed_nodes(model.SerializeToString(), feeds, Runtime("cpu", 1))]
+    first, both = found
+    assert first.endswith("(float[1, 3, 8, 8])") and both == f"{first} makes 0, 1"
+    assert shapes_of(both) == shapes_of(first) == [(False, [1, 3, 8, 8])] and operator_of(both) == "MaxPool"

@@ -1,5 +1,7 @@
 """Ratios, intervals and the 2 % threshold, on made-up rounds."""
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
@@ -23,6 +25,28 @@ def test_a_clear_gain(estimator: str) -> None:
 def test_a_ratio_is_that_of_the_speedup(estimator: str) -> None:
     found = Measurement({"old": rounds(1.2), "new": rounds(1.0)}, 1, "cpu", estimator)
     assert found.ratio("new") == found.speedup("new").ratio != found.ratio("old") == 1.0
+
+
+@pytest.mark.parametrize("shape", [(1, 4), (2, 10), (2, 30)])
+@pytest.mark.parametrize("draw", [np.random.Generator.exponential, np.random.Generator.standard_normal])
+def test_intervals_of_minima_hold_the_ratio(draw: Callable[..., np.ndarray], shape: tuple[int, int]) -> None:
+    """At least 95 of 100 do, but for chance; of bootstraps of normal rounds far fewer would."""
+    rng = np.random.default_rng(0)
+    held = 0
+    for _ in range(1000):
+        old, new = (1 + 0.02 * draw(rng, size=shape) for _ in range(2))
+        found = Measurement({"old": 1.2 * old, "new": new}, 2, "cpu", WALL).speedup("new")
+        assert found.low <= found.ratio <= found.high
+        held += found.low <= 1.2 <= found.high
+    assert held >= 935
+
+
+@pytest.mark.parametrize(("count", "last"), [(1, 1), (3, 3), (4, 4), (9, 5), (20, 5), (60, 6), (1000, 6)])
+def test_an_interval_of_minima_is_no_wider_than_chance_makes_it(count: int, last: int) -> None:
+    """That so many rounds of one of two models that are alike come first has a chance of 2.5 % at most."""
+    old, new = 2.0 * np.arange(1, count + 1), np.arange(1.0, count + 1)
+    found = Measurement({"old": old[None], "new": new[None]}, 2, "cpu", WALL).speedup("new")
+    assert found == (2.0, 2.0 / last, 2.0 * last)
 
 
 def test_a_gain_below_two_percent_is_none() -> None:

@@ -18,7 +18,7 @@ from taso_gym.cost.node_times import LONG_PS, NodeTimes, Turn
 from taso_gym.cost.onnxruntime import OnnxRuntimeCost
 from taso_gym.cost.runtime import Runtime
 from taso_gym.cost.turns import MOST, TURNS
-from taso_gym.errors import CostError, OutOfMemoryError
+from taso_gym.errors import OutOfMemoryError
 
 pytest.importorskip("onnxruntime")
 
@@ -205,9 +205,19 @@ def test_what_had_few_turns_when_the_time_is_over_stays_as_it_is(
     assert times.in_turns([turn], 2 * TURNS).of("a", 0.0) == 50
 
 
-def test_a_time_that_is_not_there_is_one_line(tmp_path: Path) -> None:
-    with pytest.raises(CostError, match=r"expected MatMul in the cache .*, found nothing: delete that file"):
-        NodeTimes(Scripted(), tmp_path / "c").load(["MatMul"])
+def test_a_time_that_the_cache_lacks_is_said_to_be_missing(tmp_path: Path) -> None:
+    first = NodeTimes(Scripted(a=[10]), tmp_path / "c")
+    first.measure(node("a"), cold=False)
+    other = NodeTimes(Scripted(), tmp_path / "c")
+    assert other.load(["a"]) and not other.load(["a", "MatMul"])
+
+
+def test_what_is_measured_anew_takes_the_place_of_what_was(tmp_path: Path) -> None:
+    times = NodeTimes(Scripted(), tmp_path / "c")
+    assert times.found("region", lambda: {"executed": ["a"]}) == {"executed": ["a"]}
+    assert times.found("region", lambda: {"executed": ["b"]}) == {"executed": ["a"]}
+    assert times.found("region", lambda: {"executed": ["b"]}, anew=True) == {"executed": ["b"]}
+    assert NodeTimes(Scripted(), tmp_path / "c").recall("region") == {"executed": ["b"]}
 
 
 def test_a_model_with_truer_costs_leaves_the_first_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

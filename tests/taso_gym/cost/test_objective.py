@@ -19,7 +19,11 @@ def graph() -> Graph:
     return models.build("BERT", layers=1, hidden=48, heads=4, sequence=16)
 
 
-@pytest.mark.parametrize("text", ["time", "memory", "time+0.2*memory", "flops+2*size", "0.5*bytes+kernels"])
+SUMS = ["time", "memory", "time+0.2*memory", "flops+2*size", "0.5*bytes+kernels"]
+LONG_WEIGHTS = ["time+1000000*memory", "time+0.00001*memory", "time+0.12345678*memory"]
+
+
+@pytest.mark.parametrize("text", [*SUMS, *LONG_WEIGHTS])
 def test_what_is_written_is_read_again(text: str) -> None:
     assert str(Objective.parse(text)) == text
 

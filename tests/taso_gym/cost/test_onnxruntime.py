@@ -15,12 +15,15 @@ from onnx import TensorProto, helper
 from taso_gym.builder import GraphBuilder
 from taso_gym.cost import load, onnxruntime, small_model
 from taso_gym.cost.cache import Cache
+from taso_gym.cost.devices import fastest
+from taso_gym.cost.dims import Dims
 from taso_gym.cost.executed import smallest_view
 from taso_gym.cost.node_times import NodeTimes
 from taso_gym.cost.onnxruntime import OnnxRuntimeCost
 from taso_gym.cost.region import FUSED
 from taso_gym.cost.regional import NEVER_PS
-from taso_gym.cost.roofline import RooflineCost
+from taso_gym.cost.roofline import bound_ps
+from taso_gym.cost.work import work
 from taso_gym.cost_model import Cost
 from taso_gym.errors import CostError, KernelError, MissingPackageError, OptionError, OutOfMemoryError
 from taso_gym.graph import Graph
@@ -112,7 +115,8 @@ def test_taking_an_operator_that_fails_away_pays_its_bound_at_most(cache: Path) 
     b.output("y", b.add("Relu", x))  # too large for memory
     graph = b.build()
     for model in (found := OnnxRuntimeCost(cache=cache, start=graph), copy(found), pickle.loads(pickle.dumps(found))):  # noqa: S301
-        assert model.graph(graph).time_ps == RooflineCost().graph(graph).time_ps < NEVER_PS
+        (node,) = (node for _, node in graph.operators())
+        assert model.graph(graph).time_ps == bound_ps(fastest("cpu"), work(node.sig, Dims())) < NEVER_PS
 
 
 def failing(error: Exception) -> Any:
@@ -192,7 +196,8 @@ def test_an_opaque_operator_that_does_not_run_is_costed_by_its_bytes(cache: Path
     t = TensorType("float", (30, 100))
     node = helper.make_node("Mystery", [""], ["present"], domain="my.domain").SerializeToString()
     sig = opaque_signature(OpaqueOperator("my.domain", "Mystery", node, pure=True), (t,), (t,))
-    assert OnnxRuntimeCost(cache=cache).node(sig) == Cost(24_000 * 1000 // 60 + 1_500_000, 0, 24_000, 1)
+    assert OnnxRuntimeCost(cache=cache).node(sig) == Cost(24_000 * 1000 // 320, 0, 24_000, 1)
+    assert OnnxRuntimeCost(cache=cache, threads=2).node(sig) == Cost(24_000 * 1000 // 640, 0, 24_000, 1)
 
 
 def test_a_pickled_model_keeps_its_cache(cache: Path) -> None:
@@ -257,6 +262,21 @@ def test_a_cache_with_nonsense_in_it_is_one_line(cache: Path) -> None:
     Cache(cache)._run(lambda db: db.execute("UPDATE measurements SET value = 'nonsense'"))  # pyright: ignore[reportPrivateUsage]
     with pytest.raises(CostError, match=r"expected a measurement as JSON, found 'nonsense' in .* delete that file"):
         OnnxRuntimeCost(cache=cache).graph(mlp())
+
+
+def test_nodes_that_went_with_a_cache_that_was_set_aside_are_measured_again(cache: Path) -> None:
+    """A process that is at it goes on with the times that it knows, and writes what it doesn't into the new one."""
+    found = OnnxRuntimeCost(cache=cache)
+    found.graph(mlp())
+    (region,) = found.regions(mlp())
+    Cache(cache)._run(lambda db: db.execute("DELETE FROM measurements"))  # pyright: ignore[reportPrivateUsage]
+    executed = found.executed_in(region)
+    assert len(executed or ()) == 1
+    asked: list[str] = []
+    again = OnnxRuntimeCost(cache=cache, progress=asked.append)
+    assert again.graph(mlp()).kernels == 1 and again.executed_in(region) == executed and len(asked) == 1
+    third = OnnxRuntimeCost(cache=cache, progress=asked.append)
+    assert third.graph(mlp()) == again.graph(mlp()) and len(asked) == 1
 
 
 def test_nodes_that_a_cache_has_under_other_names_stay_as_they_are(cache: Path) -> None:

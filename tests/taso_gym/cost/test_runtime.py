@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -74,6 +75,30 @@ def test_what_takes_longer_is_run_less_often(run_ms: float, measured: int, monke
     assert runtime.time(b"", {}) == run_ms * 1e9
     before = 2 if run_ms * 1e6 < SLOW_NS else 1
     assert now[0] == (before + measured) * run_ms * 1e6
+
+
+@pytest.mark.parametrize(("run_ms", "before"), [(1, ["evict", "twin"]), (20, ["evict"])])
+def test_all_is_out_of_the_cache_but_what_another_session_brings_back(
+    run_ms: float, before: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runtime, now, done = Runtime("cpu", 1), [0], list[str]()
+
+    def bind(session: str, _: object) -> Callable[[], list[Any]]:
+        def run() -> list[Any]:
+            now[0] += int(run_ms * 1e6)
+            done.append(session)
+            return []
+
+        return run
+
+    monkeypatch.setattr(runtime, "open", lambda *_, spin=True, **__: "run" if spin else "twin")
+    monkeypatch.setattr(runtime, "bind", bind)
+    monkeypatch.setattr("taso_gym.cost.runtime.time", SimpleNamespace(thread_time_ns=lambda: now[0]))
+    monkeypatch.setattr(runtime, "_overhead_ps", lambda cold: 0)
+    monkeypatch.setattr(runtime, "_evict", lambda: done.append("evict"), raising=False)
+    assert runtime.time(b"", {}, cold=True) == run_ms * 1e9
+    runs = done[done.index("evict") :]
+    assert runs == [*before, "run"] * (len(runs) // (len(before) + 1))
 
 
 @pytest.mark.parametrize(("begins_us", "identity_us", "product_us"), [(3, 0.15, 0.45), (12, 0.6, 7), (3, 0.15, 0)])

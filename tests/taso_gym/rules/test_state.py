@@ -99,7 +99,7 @@ def test_a_walk_within_limits_stays_within_them() -> None:
         ({"rules": "default"}, "expected a RuleSet as rules, found 'default'"),
         ({"rules": [*SET]}, "expected a RuleSet as rules, found "),
         ({"cost": "roofline"}, "expected a CostModel as cost, found 'roofline'"),
-        ({"max_locations": None}, "expected max_locations to be a whole number from 1 on, found None"),
+        ({"max_locations": 0}, "expected max_locations to be a whole number from 1 on, found 0"),
         ({"max_nodes": "x"}, "expected max_nodes to be a whole number from 1 on, found 'x'"),
     ],
 )
@@ -122,6 +122,15 @@ def test_limits_drop_matches() -> None:
     assert RewriteState(graph, rules, max_nodes=2, max_edges=6).matches == ((),)
     assert RewriteState(graph, rules, max_nodes=3, max_edges=5).matches == ((),)
     assert len(RewriteState(graph, rules, max_nodes=3, max_edges=6).matches[0]) == 1
+
+
+def test_by_default_every_place_counts() -> None:
+    rules = rule_set("relu-as-max: Relu(x) => Max(x, x)")
+    names = [f"x{number}" for number in range(300)]
+    state = RewriteState(graph_of(", ".join(map("Relu({})".format, names)), **dict.fromkeys(names, "2")), rules)
+    assert len(state.matches[0]) == 300
+    assert len(state.apply(state.matches[0][0]).matches[0]) == 299
+    assert len(RewriteState(state.graph, rules, max_locations=200).matches[0]) == 200
 
 
 @pytest.mark.parametrize("limits", [{}, {"max_locations": 2}, {"max_nodes": 26}])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+import time
 from collections.abc import Callable, Iterable
 from copy import copy
 from dataclasses import replace
@@ -362,6 +363,21 @@ def test_what_rounds_alike_is_measured_though_costs_are_against_it(tmp_path: Pat
     first = Finalist("first", start, run(start, "taso", Budget(steps=9)))
     taking(lambda graph: 1.0 + count(graph, "Abs"))
     assert Contest(first).run(60.0).name == "without what rounds differently"
+
+
+def test_searching_without_single_rules_ends_in_its_time(
+    first: Finalist, taking: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A search that begins shortly before the end of the time for it takes no longer than that."""
+    given, until = list[float](), time.monotonic() + 5.0
+    monkeypatch.setattr(
+        contest_module, "run", lambda start, _, budget, *__, **___: given.append(budget.seconds) or run(start)
+    )
+    taking(lambda _: 1.0)
+    contest = Contest(first)
+    contest._seconds, contest._ends = 1000.0, math.inf
+    contest._leave_out(until)
+    assert given and all(seconds <= 5.0 for seconds in given)
 
 
 def test_rules_that_are_overrated_are_left_out_together(

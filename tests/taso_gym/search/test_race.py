@@ -59,6 +59,33 @@ def test_who_loses_a_heat_does_not_win_and_the_next_one_does() -> None:
     assert found.speedups["lucky"].low > 1 and found.winner == "steady"
 
 
+@pytest.mark.parametrize(("until", "heats"), [(math.inf, len(HEATS)), (0.0, ENOUGH)])
+def test_who_lost_a_heat_takes_no_place_of_who_can_win(until: float, heats: int) -> None:
+    class Noisy(Track):
+        """Two lose the first heat, though by all its rounds they seem to be faster, and win the others by far."""
+
+        def __call__(self, graphs: dict[str, Graph], rounds: int, seed: int) -> Measurement:
+            found = super().__call__(graphs, rounds, seed)
+            if seed == 0:
+                found.rounds.update({n: np.where(np.arange(rounds) % 3 == 0, 0.9, 1.02)[None] for n in ("a", "b")})
+            return found
+
+    track = Noisy(a=0.5, b=0.5, steady=0.9)
+    found = track.race(until=until)
+    assert found.winner == "steady" and len(track.heats) == heats
+    assert all("steady" in names for names, _ in track.heats)
+
+
+def test_where_all_lost_a_heat_there_is_no_third_one() -> None:
+    class Lucky(Track):
+        def __call__(self, graphs: dict[str, Graph], rounds: int, seed: int) -> Measurement:
+            self.times["lucky"] = (0.5, 1.01, 0.5)[seed]
+            return super().__call__(graphs, rounds, seed)
+
+    track = Lucky(lucky=0.5)
+    assert track.race().winner is None and len(track.heats) == ENOUGH
+
+
 def test_who_is_slower_runs_once_and_nobody_wins() -> None:
     track = Track(a=1.05, b=1.2)
     assert track.race()[1:3] == ([], None) and len(track.heats) == 1

@@ -96,6 +96,26 @@ def test_what_never_pays_is_looked_at_once(start: RewriteState, monkeypatch: pyt
     assert operators(search.state(search.best)) == {"Neg": PLACES, "Min": PLACES}
 
 
+def test_what_never_pays_in_one_size_may_in_another() -> None:
+    """What is looked at first costs as much as before in both."""
+
+    class Sized(Given):
+        def time(self, sig: Signature, context: Hashable, load: Work) -> tuple[int, int]:
+            operand = sig.inputs[0]
+            assert isinstance(operand, TensorType) and operand.shape
+            is_small = operand.shape[0] == 2
+            times = {"Abs": (20, 10), "Max": (10, 5), "Neg": (10, 5), "Sqrt": (15, 1), "Mul": (15, 1)}
+            return times[sig.op.name][is_small] * US, 1
+
+    builder = GraphBuilder({"": 20})
+    for rows in (8, 2):
+        builder.output(f"y{rows}", builder.add("Abs", builder.input(f"x{rows}", TensorType("float", (rows, 3)))))
+    search = Taso(RewriteState(builder.build(), RuleSet(parse_rules(RULES)), Sized()), np.random.default_rng(0))
+    while not search.settled:
+        search.step()
+    assert operators(search.state(search.best)) == {"Abs": 1, "Mul": 1, "Sqrt": 1}
+
+
 def test_what_would_be_prevented_is_applied_before_it(monkeypatch: pytest.MonkeyPatch) -> None:
     search = Taso(negated("Exp", PREVENTS), np.random.default_rng(0))
     follow, followed = search._follow, list[Match]()

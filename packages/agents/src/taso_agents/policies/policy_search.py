@@ -16,6 +16,7 @@ from taso_gym.errors import OptionError
 from taso_gym.observation import Features, Observation, Observer, Scale, count_rows
 from taso_gym.rules.state import RewriteState
 from taso_gym.search import Searcher
+from taso_gym.search.saved_tree import check_frontier
 
 
 class PolicySearch(Searcher):
@@ -38,14 +39,15 @@ class PolicySearch(Searcher):
             CheckpointError: the file is no policy, or one for another rule set.
             OptionError: the state has no cost.
         """
-        super().__init__(start, rng)
         data = checkpoint.load(path, "policy")
         self.sizes = data["taso"]["sizes"]
         if start.cost_model is None:
             raise OptionError("expected a state with a cost model, found none")
+        layout = layout_of(self.sizes)
+        super().__init__(RewriteState(start.graph, start.rules, start.cost_model, max_locations=layout.locations), rng)
         dims = Dims(getattr(start.cost_model, "dims", None))
         self.features = Features(Scale(start.cost_model, dims, start.cost))
-        self.policy = load_policy(path, *spaces_of(layout_of(self.sizes)), start.rules.digest)
+        self.policy = load_policy(path, *spaces_of(layout), start.rules.digest)
         self.episodes = episodes
         self._room = tuple(map(with_room, count_rows(start.graph)))
         self._at, self._length, self._episode = 0, 0, 0
@@ -70,6 +72,8 @@ class PolicySearch(Searcher):
     def resume(self, frontier: Any) -> None:
         """Stand where it was."""
         self._at, self._length, self._episode = frontier
+        counts = [self._length, self._episode]
+        check_frontier(len(self._tree), len(self._start.rules), indices=[self._at], counts=counts)
 
     def observer(self, state: RewriteState) -> Observer:
         """Return what shows a state."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -31,6 +31,7 @@ from taso_gym.errors import CostError, OptionError
 from taso_gym.graph import Graph
 from taso_gym.rules.rule import numerics_named
 from taso_gym.rules.ruleset import RuleSet
+from taso_gym.signature import symbols_of
 
 ROWS = 40
 IN_TURNS_S = 30.0
@@ -137,7 +138,7 @@ def record(
         raise OptionError(f"expected a table whose name ends in {SUFFIX}, found {output}")
     check_target(output)
     rule_set = RuleSet.load(rules, numerics=numerics_named(numerics))
-    graphs = [onnx_io.load(path, dims=dimensions(dim or [])) for path in models]
+    graphs = _sized([onnx_io.load(path) for path in models], dimensions(dim or []))
     with _measuring("recording") as progress:
         tables: list[CostTable] = []
         for path, graph in zip(models, graphs, strict=True):  # each has its opset, sizes and need of memory
@@ -147,6 +148,21 @@ def record(
     found = merged(tables)
     found.save(output)
     say(f"{output}: {len(found.costs)} operators and fused groups on {found.device}")
+
+
+def _sized(graphs: Sequence[Graph], dims: Mapping[str, int]) -> list[Graph]:
+    """Return graphs that know the sizes of those dimensions that each has.
+
+    Raises:
+        OptionError: none of them has one of the dimensions.
+    """
+    names = [symbols_of(map(graph.type_of, graph.info.inputs)) for graph in graphs]
+    known = sorted(frozenset[str]().union(*names))
+    if unknown := sorted(dims.keys() - set(known)):
+        choices = ", ".join(known) or "none, as all sizes are fixed"
+        raise OptionError(f"expected dimensions of the inputs ({choices}), found {', '.join(unknown)}")
+    sizes = [{name: size for name, size in dims.items() if name in own} for own in names]
+    return [onnx_io.with_dims(graph, own) for graph, own in zip(graphs, sizes, strict=True)]
 
 
 def _recorded(model: RecordedCost, start: Graph, variants: Sequence[Graph]) -> list[Graph]:

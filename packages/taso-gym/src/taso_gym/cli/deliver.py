@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,12 +9,13 @@ from typing import NamedTuple
 
 from taso_gym import onnx_io
 from taso_gym.atomic import replacing
+from taso_gym.cli.settings_file import put_settings
 from taso_gym.cli.timing import RESULT, SET, say_on_all_cores, timed
 from taso_gym.console import console, say
 from taso_gym.cost import bind_dims
 from taso_gym.cost.measure import SessionSettings
 from taso_gym.cost.measurement import MIN_GAIN, Measurement, Speedup
-from taso_gym.cost.session_settings import DEFAULT, best_settings, code, write_settings
+from taso_gym.cost.session_settings import DEFAULT, best_settings
 from taso_gym.equivalence import Baseline
 from taso_gym.equivalence import validate as compare
 from taso_gym.errors import CostError, EquivalenceError
@@ -71,9 +71,10 @@ def deliver(
 ) -> None:
     """Write the result if it is equal and better, else what is left of it without the rules that make it differ.
 
-    Better means faster where time is the objective, else that the objective is lower, with the time that was measured,
-    or that a limit is kept which the original breaks. Where nothing is better, the original is written. A result whose
-    timing is interrupted is written, too, and it is said that it may be slower.
+    Better means faster where time is the objective, else that the objective is lower, with the time that was measured
+    unless that is a gain in doubt or below 2 %, or that a limit is kept which the original breaks. Where nothing is
+    better, the original is written. A result whose timing is interrupted is written, too, and it is said that it may
+    be slower.
 
     Args:
         model: the file as given.
@@ -141,7 +142,7 @@ def _deliver(model: Path, output: Path, result: Result, wanted: Wanted, nothing:
         _deliver_original(model, output, result, wanted, str(error))
     else:
         say(f"{output} written: {_faster(model, output, timing)}")
-        _put_settings(output, timing.settings, wanted)
+        put_settings(output, timing.settings, wanted.threads, wanted.provider)
         _end(timing)
         on_more = wanted.provider == "cpu" and wanted.cores > wanted.threads
         if timing.found and on_more and not output.samefile(model):
@@ -174,7 +175,7 @@ def _deliver_original(model: Path, output: Path, result: Result, wanted: Wanted,
         timing = timing._replace(settings=DEFAULT)
     onnx_io.copy(model, output)
     say(f"{output} is {model} unchanged{', not converted' if wanted.converted else ''}: {reason}")
-    _put_settings(output, timing.settings, wanted)
+    put_settings(output, timing.settings, wanted.threads, wanted.provider)
     _end(timing)
 
 
@@ -188,7 +189,8 @@ def _in_vain(result: Result, found: Measurement) -> str:
     if goal.lowers_time:
         return "" if found.gain(RESULT) else _too_little(found.speedup(RESULT))
     before, after = ({name: pair[i] for name, pair in result.quantities.items()} for i in (0, 1))
-    after["time"] = round(before["time"] / found.ratio(RESULT))
+    saved = found.gain(RESULT) or min(1 - 1 / found.ratio(RESULT), 0.0)
+    after["time"] = round(before["time"] * (1 - saved))
     lower = goal.value(after, before) < goal.value(before, before)
     return "" if lower else f"as measured it doesn't lower the {goal}"
 
@@ -200,17 +202,6 @@ def _too_little(faster: Speedup) -> str:
     else:
         sure = "in doubt" if faster.low <= 1 else "that not every session shows"
     return f"a gain {sure} counts as none, and {faster} was measured"
-
-
-def _put_settings(output: Path, settings: SessionSettings, wanted: Wanted) -> None:
-    """Write session settings beside a file and say how to use them; of default ones leave nothing there."""
-    beside = output.with_name(f"{output.stem}.session.json")
-    if settings != DEFAULT:
-        write_settings(beside, settings, wanted.threads, wanted.provider)
-        say(f"{beside} written; it runs fastest as\n{code(output, settings, wanted.threads, wanted.provider)}")
-    elif os.path.isfile(beside):
-        beside.unlink()
-        say(f"{beside} removed: it was of an earlier file")
 
 
 def _aim(result: Result) -> str:

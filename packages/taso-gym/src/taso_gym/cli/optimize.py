@@ -16,6 +16,7 @@ from taso_gym.cli.choices import CLASSES, COSTS, Cache, RuleSource
 from taso_gym.cli.deliver import Wanted, deliver
 from taso_gym.cli.judges import judge_of, provider_of
 from taso_gym.cli.runs import expect_runs, expect_timed
+from taso_gym.cli.settings_file import expect_replaceable, settings_file
 from taso_gym.console import console, dimensions, parse_bytes, progress_bar, say, seconds
 from taso_gym.cost import bind_dims
 from taso_gym.cost.machine import physical_cores
@@ -114,7 +115,7 @@ def optimize(
     """
     loosest = numerics_named(numerics)
     options = _options(search, alpha, threads or 1)
-    _check_early(search, options, seed, model, output, checkpoint)
+    _check_early(search, options, seed, model, output, checkpoint, session_settings)
     goal = Objective.parse(objective, None if max_memory is None else parse_bytes(max_memory))
     limit = Budget(steps=steps) if steps else Budget(seconds(budget))
     graph = _read(model, dimensions(dim or []), opset, strict_dims)
@@ -174,14 +175,17 @@ def _options(search: str, alpha: float | None, threads: int) -> dict[str, Any]:
 
 
 def _check_early(
-    search: str, options: dict[str, Any], seed: int, model: Path, output: Path, checkpoint: Path | None
+    search: str, options: dict[str, Any], seed: int, model: Path, output: Path, checkpoint: Path | None, settings: bool
 ) -> None:
     """Check what would be found wrong only after the start is measured; only the output may replace the model."""
     check_search(search, **options)
     check_seed(seed)
     files = files_of(model)
     check_targets(output, checkpoint, kept={file: what for file, what in files.items() if file != model})
-    check_targets(checkpoint, kept=files)
+    beside = settings_file(output) if settings else None
+    check_targets(checkpoint, beside, kept=files)
+    if beside:
+        expect_replaceable(beside)
 
 
 def _with_opset(model: Path, dims: dict[str, int], opset: int) -> Graph:

@@ -67,7 +67,7 @@ def rows_of(graph: Graph, model: OnnxRuntimeCost) -> list[Row]:
         if (cost := model.node(node.sig, context)).time_ps:
             sized = _is_sized(node.sig.outputs, known)
             if isinstance(node.sig.op, OpaqueOperator) or node.sig.op.view:  # in no region
-                rows.append(Row(name, cost, sized))
+                rows.append(Row(name, cost, sized, measured=node.sig.op.view or model.runs_alone(node.sig)))
                 continue
             region = context if isinstance(context, Region) else lone(node.sig)
             load = region_work(region, Dims(model.dims))

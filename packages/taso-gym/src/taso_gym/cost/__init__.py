@@ -39,10 +39,10 @@ def load(
     """Return the cost model of a specification, or the given one, for a search from ``start``.
 
     Args:
-        spec: see above.
-        dims: values of dimension symbols; `bind_dims` completes them for a graph.
+        spec: see above, or a model.
+        dims: values of dimension symbols; `bind_dims` completes them for a graph. A given model keeps those it has.
         start: the graph that a search begins with, for models that know some operators only (``recorded``).
-        options: keywords of the class that `COST_MODELS` names.
+        options: keywords of the class that `COST_MODELS` names; none for a given model.
 
     Raises:
         OptionError: an unknown model, argument or option; the message names the choices.
@@ -50,7 +50,9 @@ def load(
         CostError: its device, provider or table is missing.
     """
     if not isinstance(spec, str):
-        return _started(spec, start)
+        if options:
+            raise OptionError(f"expected no options beside a cost model that is made, found {', '.join(options)}")
+        return _started(spec, dims, start)
     name, _, argument = spec.partition(":")
     factory, parameters = _factory(spec)
     choices = [p for p in parameters if p not in GIVEN]
@@ -61,16 +63,19 @@ def load(
     return factory(argument, dims, **options, **({"start": start} if "start" in parameters else {}))
 
 
-def _started(model: Any, start: Graph | None) -> CostModel:
-    """Return a given model, told what a search begins with where it asks for that.
+def _started(model: Any, dims: Mapping[str, int] | None, start: Graph | None) -> CostModel:
+    """Return a given model, told sizes that it has none for, and what a search begins with where it asks for that.
 
     Raises:
-        OptionError: it is no cost model.
+        OptionError: it is no cost model, or ``dims`` aren't sizes.
     """
+    from taso_gym.cost.base import SummedCost
     from taso_gym.cost.regional import StartedCost
 
     if isinstance(model, type) or not isinstance(model, CostModel):
         raise OptionError(f"expected a name or CostModel as cost, found {model!r}")
+    if isinstance(model, SummedCost):
+        model = model.bound({**Dims(dims).given, **model.dims})
     return model.started(start) if start and isinstance(model, StartedCost) else model
 
 

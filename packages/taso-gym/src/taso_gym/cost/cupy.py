@@ -20,6 +20,7 @@ import numpy as np
 
 from taso_gym.cost.cache import Cache
 from taso_gym.cost.cuda_kernels import cudnn_version, expect_libraries, kernel
+from taso_gym.cost.devices import DEVICES
 from taso_gym.cost.dims import Dims
 from taso_gym.cost.packages import PROVIDERS, failure, require, require_provider
 from taso_gym.cost.region import lone
@@ -76,7 +77,7 @@ class CupyCost(StartedCost):
         path = None if cache is None else str(cache)
         super().__init__(f"cupy:{argument}" if argument else "cupy", dims, start, tf32=tf32, cache=path)
         self._device = open_device(argument)
-        self.bound_device = "h200-tf32" if tf32 else "h200"
+        self.bound_device = DEVICES["h200-tf32" if tf32 else "h200"]
         self.tf32, self._cache, self._progress = tf32, Cache(cache), progress
 
     @property
@@ -91,6 +92,10 @@ class CupyCost(StartedCost):
         name = runtime.getDeviceProperties(self._device)["name"].decode()
         versions = f"cupy {cupy.__version__}|CUDA {runtime.runtimeGetVersion()}|cuDNN {cudnn_version()}"
         return f"{name}|{versions}|{'tf32' if self.tf32 else 'fp32'}"
+
+    def __getstate__(self) -> dict[str, object]:
+        """Leave behind what device this is when pickled, too: another machine may read it."""
+        return {name: value for name, value in super().__getstate__().items() if name != "_device_key"}
 
     def time(self, sig: Signature, context: Hashable, load: Work) -> tuple[int, int]:  # noqa: ARG002
         """Return the measured time of a signature, and one kernel; some, and opaque ones, are costed by their bytes."""

@@ -28,7 +28,8 @@ def bind_dims(graph: Graph, given: Mapping[str, int] | None = None) -> dict[str,
     """
     check_kind("graph", graph, (Graph,), "a Graph")
     check_sizes(given)
-    return bind_symbols(map(graph.type_of, graph.info.inputs), {**graph.info.dims, **(given or {})})
+    sizes = {name: int(size) for name, size in {**graph.info.dims, **(given or {})}.items()}
+    return bind_symbols(map(graph.type_of, graph.info.inputs), sizes)
 
 
 def bind_symbols(types: Iterable[ValueType], given: Mapping[str, int]) -> dict[str, int]:
@@ -60,11 +61,11 @@ class Dims:
             OptionError: no mapping, or a value isn't a non-negative integer.
         """
         check_kind("dims", given, (Mapping, type(None)), "a mapping from names to sizes")
-        self.given = dict(given or {})
         self._unbound: set[str] = set()
-        for name, value in self.given.items():
+        for name, value in (given or {}).items():
             if isinstance(value, bool) or not isinstance(value, Real) or value < 0 or value != value // 1:
                 raise OptionError(f"expected a non-negative integer as dimension {name!r}, found {value!r}")
+        self.given = {name: int(value) for name, value in (given or {}).items()}
 
     @property
     def unbound(self) -> tuple[str, ...]:

@@ -5,7 +5,8 @@ need: a product whose weights are 2 MiB takes 34 µs in a loop, 180 if it runs e
 though nothing else is read here (`benchmarks/cache_decay.py`). So all but the smallest models read weights from memory,
 which is half of the time of a product with few columns. Results that don't fit into the inner caches are written to
 memory that has been used lately or not, as the runtime gives it out; that is two thirds of the time of a transposition.
-What an operator reads besides has just been made by its neighbours.
+Here it hasn't been. What an operator reads besides has just been made by its neighbours: what takes little time runs
+once in another session before it is timed (`taso_gym.cost.runtime`), which brings that back, and the code.
 
 Where that memory is has to be looked up anew as well: a CPU remembers where some thousand pages are (TLB), and what is
 read in between pushes these out only if it lies on pages of the usual size, not on huge ones, as NumPy asks for.
@@ -13,19 +14,14 @@ read in between pushes these out only if it lies on pages of the usual size, not
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from contextlib import suppress
-from math import prod
 from mmap import MADV_NOHUGEPAGE, MAP_ANONYMOUS, MAP_PRIVATE, PAGESIZE, mmap
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
 UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
-COPYABLE = frozenset({f"tensor({name})" for name in ("float", "double", "float16", "int64", "int32", "uint8", "bool")})
-"""Types of values that can be read as a NumPy array."""
 
 
 def cache_bytes(level: int | None = None) -> int:
@@ -49,7 +45,7 @@ LARGE = (cache_bytes(2) or 1 << 20) // 4
 
 
 class Eviction:
-    """Puts everything out of the cache but some values."""
+    """Puts everything out of the cache."""
 
     def __init__(self) -> None:
         """Take twice the memory that the cache holds, on pages of the usual size."""
@@ -59,15 +55,6 @@ class Eviction:
         self._others = np.frombuffer(memory, np.float32)
         self._others[:] = 1
 
-    def __call__(self, read: Iterable[Any], written: Iterable[Any], large: bool) -> None:
-        """Read as much as the cache holds twice, and then the values (of onnxruntime) that are to be in it.
-
-        Args:
-            read: values that are read next.
-            written: memory that is written next.
-            large: whether what is written and large is to be in it, too.
-        """
+    def __call__(self) -> None:
+        """Read as much as the cache holds twice."""
         self._others.max(initial=0)
-        for value in (*read, *(value for value in written if large or prod(value.shape()) < LARGE)):
-            if value.data_type() in COPYABLE:
-                value.numpy()

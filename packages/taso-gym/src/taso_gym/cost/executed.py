@@ -41,7 +41,8 @@ class Executed:
 
     Attributes:
         key: operator with the opset that it is defined in (the kernel of another may be another), attributes that
-            aren't the default, types, small constants, and which operands are the same: equal keys take equal time.
+            aren't the default, types, small constants, which operands are the same, and which outputs it has unless it
+            has the first alone: equal keys take equal time.
         make: returns the model of that node alone.
         feeds: its inputs, on the device.
         name: the node's name in the optimised model.
@@ -174,7 +175,9 @@ def _alone(
     given = ((a.name, _attribute(a)) for a in node.attribute)
     attrs = ", ".join(sorted(f"{name}={value}" for name, value in given if defaults.get(name) != value))
     domain = f"{node.domain}." if node.domain else ""
-    key = f"{domain}{node.op_type}{since}[{attrs}]({', '.join(texts)})"
+    places = [str(place) for place, name in enumerate(node.output) if name]
+    made = "" if places == ["0"] else f" makes {', '.join(places)}"
+    key = f"{domain}{node.op_type}{since}[{attrs}]({', '.join(texts)}){made}"
     feeds = {e.name: values[e.name] for e in inputs}
     added_to = node.input[ADDED_TO] if node.op_type in FUSED_SUM and len(node.input) > ADDED_TO else ""
     make = partial(_model_of, node, inputs, own, optimised)

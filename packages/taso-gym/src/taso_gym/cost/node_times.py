@@ -79,17 +79,17 @@ class NodeTimes:
         low, high = (_mixed(key, outside, end) for end in ends)
         return low, high
 
-    def load(self, keys: Iterable[str]) -> None:
-        """Have the times of nodes that the cache knows.
+    def load(self, keys: Iterable[str]) -> bool:
+        """Have the times of nodes that the cache knows, and return whether it knows all.
 
         Raises:
-            CostError: it doesn't.
+            CostError: it can't be read.
         """
         for key in _parts_of(keys) - self._times.keys():
-            known = self._known(key)
-            if known is None:
-                raise CostError(f"expected {key} in the cache {self.path}, found nothing: delete that file")
+            if (known := self._known(key)) is None:
+                return False
             self._times[key] = known
+        return True
 
     def measure(self, node: Executed, cold: bool) -> str:
         """Return the key of a node, whose time is known then; ``cold``: measured out of the cache, too."""
@@ -178,15 +178,20 @@ class NodeTimes:
         """
         return json.loads(self._cache.put(self._key(name), json.dumps(value)))
 
-    def found(self, name: str, measure: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    def found(self, name: str, measure: Callable[[], dict[str, Any]], anew: bool = False) -> dict[str, Any]:
         """Return what the cache has under a name, measured now if it has nothing: {"failed": why} of what doesn't run.
 
         A kernel that fails is remembered, too; where memory is short it fails for now only.
 
+        Args:
+            name: what it is called.
+            measure: measures it.
+            anew: measure it whatever the cache has, and remember that instead.
+
         Raises:
             CostError: the cache can't be used, or the provider doesn't work.
         """
-        known = self.recall(name)
+        known = None if anew else self.recall(name)
         if known is not None:
             return known
         try:
@@ -196,6 +201,9 @@ class NodeTimes:
             value = {"failed": str(error)}
         except (MemoryError, OutOfMemoryError) as error:
             return {"failed": str(error) or "out of memory"}
+        if anew:
+            self._cache.replace(self._key(name), json.dumps(value))
+            return value
         return self.remember(name, value)
 
     def _anew(self, quantile: float) -> Self:

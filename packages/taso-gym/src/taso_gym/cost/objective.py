@@ -9,6 +9,8 @@ from functools import cached_property
 from math import isfinite
 from numbers import Real
 
+import numpy as np
+
 from taso_gym.checks import check_count, check_kind, items_of
 from taso_gym.cost.memory import constant_bytes
 from taso_gym.cost_model import Cost, CostModel
@@ -113,8 +115,13 @@ class Objective:
 
     def __str__(self) -> str:
         """Write it as `parse` reads it, with the limit."""
-        terms = "+".join(name if weight == 1 else f"{weight:g}*{name}" for name, weight in self.weights)
+        terms = "+".join(name if weight == 1 else f"{_digits(weight)}*{name}" for name, weight in self.weights)
         return terms if self.max_memory is None else f"{terms}, at most {self.max_memory} bytes of memory"
+
+
+def _digits(weight: float) -> str:
+    """Write a weight with all its digits, and without an exponent."""
+    return np.format_float_positional(float(weight), trim="-")
 
 
 def _is_term(term: object) -> bool:

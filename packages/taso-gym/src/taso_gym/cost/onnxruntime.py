@@ -21,7 +21,7 @@ from numbers import Real
 from pathlib import Path
 from typing import Any, Self
 
-from taso_gym.cost.devices import BOUND_DEVICES
+from taso_gym.cost.devices import fastest
 from taso_gym.cost.doubts import worth_turns
 from taso_gym.cost.eviction import cache_bytes
 from taso_gym.cost.executed import Executed, block_channels, executed_in, executed_nodes, smallest_view
@@ -84,7 +84,7 @@ class OnnxRuntimeCost(RegionalCost):
         if outside is not None and not (isinstance(outside, Real) and 0 <= outside <= 1):
             raise OptionError(f"expected outside from 0 to 1, found {outside!r}")
         self.runtime = Runtime(self._provider, threads)
-        self.bound_device = BOUND_DEVICES[self._provider]
+        self.bound_device = fastest(self._provider, self.runtime.threads)
         given = {"threads": self.runtime.threads, "cache": None if cache is None else str(cache), "outside": outside}
         super().__init__(f"onnxruntime:{self._provider}", dims, start, **given)
         self._node_times, self._progress = NodeTimes(self.runtime, cache), progress
@@ -164,10 +164,17 @@ class OnnxRuntimeCost(RegionalCost):
 
         Without its neighbours, on values that are drawn: an operator that needs certain values may refuse them.
         """
+        known = self._opaque(sig)
+        return (known["ps"], 1) if "ps" in known else super().opaque_time(sig, load)
+
+    def runs_alone(self, sig: Signature) -> bool:
+        """Whether the time of an opaque operator was measured."""
+        return "ps" in self._opaque(sig)
+
+    def _opaque(self, sig: Signature) -> dict[str, Any]:
         bound = ", ".join(map(str, self._dims.bind([*sig.inputs, *sig.outputs])))
         name = f"opaque {sig.hash:016x} {sig.op.key}({bound})"
-        known = self._node_times.found(name, partial(self._measure_opaque, sig))
-        return (known["ps"], 1) if "ps" in known else super().opaque_time(sig, load)
+        return self._node_times.found(name, partial(self._measure_opaque, sig))
 
     def _measure_opaque(self, sig: Signature) -> dict[str, Any]:
         if self._progress:
@@ -194,12 +201,11 @@ class OnnxRuntimeCost(RegionalCost):
             CostError: the cache can't be used, the provider doesn't work, or there is no room for temporary files.
         """
         name = f"region of opset {self._opset} {COLD if self._cold else ''}{describe(region, self._dims)}"
-        known = self._node_times.found(name, partial(self._measure, region))
-        if "failed" in known:
-            return None
-        executed: list[str] = known["executed"]
-        self._node_times.load(executed)
-        return executed
+        measure = partial(self._measure, region)
+        known = self._node_times.found(name, measure)
+        if not self._node_times.load(known.get("executed", ())):  # a cache that had them may have been set aside
+            known = self._node_times.found(name, measure, anew=True)
+        return known.get("executed")
 
     def executed(self, graph: Graph) -> list[tuple[str, float]]:
         """Return (node, milliseconds) of all that onnxruntime executes for a whole graph, but for views.

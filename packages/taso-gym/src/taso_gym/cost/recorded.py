@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -29,7 +30,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 from taso_gym.atomic import write_bytes
-from taso_gym.cost.devices import BOUND_DEVICES
+from taso_gym.cost.devices import fastest
 from taso_gym.cost.dims import Dims
 from taso_gym.cost.layout import Layouts
 from taso_gym.cost.onnxruntime import OnnxRuntimeCost
@@ -73,6 +74,12 @@ class Table:
     costs: Mapping[str, Entry]
     origin: str = ""
     view_ps: int = 0
+
+    @property
+    def threads(self) -> int:
+        """Threads that it was recorded with; 1 where it doesn't say."""
+        found = re.search(r"\|([1-9]\d*) threads$", self.device)
+        return int(found[1]) if found else 1
 
     def save(self, path: str | Path) -> None:
         """Write the table, whole or not at all; equal tables give equal files.
@@ -156,7 +163,7 @@ class RecordedCost(RegionalCost):
         super().__init__(f"recorded:{argument}", dims, start, strict=strict)
         self.table = Table.load(Path(argument) if argument.endswith(SUFFIX) else TABLES / f"{argument}{SUFFIX}")
         self.strict = strict
-        self.bound_device = BOUND_DEVICES["cuda" if PROVIDERS["cuda"] in self.table.device else "cpu"]
+        self.bound_device = fastest("cuda" if PROVIDERS["cuda"] in self.table.device else "cpu", self.table.threads)
         self._layouts = Layouts(self.table.block)
 
     @property

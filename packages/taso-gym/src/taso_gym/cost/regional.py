@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any, Self
 
 from taso_gym.cost.base import FREE, SummedCost
-from taso_gym.cost.devices import DEFAULT_DEVICE, DEVICES
+from taso_gym.cost.devices import Device, fastest
 from taso_gym.cost.dims import Dims
 from taso_gym.cost.layout import Layouts
 from taso_gym.cost.region import FUSED, Region, lone, region_of
@@ -40,10 +40,10 @@ class StartedCost(SummedCost):
     """Base of the models that may not know a time, which cost that by `unknown_time`.
 
     Attributes:
-        bound_device: the device whose roofline bound stands for a time that isn't known.
+        bound_device: what hardly any kernel is faster than: its roofline bound stands for a time that isn't known.
     """
 
-    bound_device = DEFAULT_DEVICE
+    bound_device: Device = fastest("cpu")
 
     def __init__(self, name: str, dims: Mapping[str, int] | None, start: Graph | None = None, **options: Any) -> None:
         """Bind symbols as `SummedCost` does; ``start`` is the graph that a search begins with."""
@@ -68,15 +68,15 @@ class StartedCost(SummedCost):
 
     def opaque_time(self, sig: Signature, load: Work) -> tuple[int, int]:  # noqa: ARG002
         """Return time and number of kernels of an operator without an entry: by its bytes."""
-        return bound_ps(DEVICES[self.bound_device], load), 1
+        return bound_ps(self.bound_device, load), 1
 
     def unknown_time(self, region: Region, load: Work) -> tuple[int, int]:
         """Return time and number of kernels of a region that nobody timed: what never pays, more than the whole start.
 
-        One that the start has costs the roofline bound, which is less than it takes: no more may be gained by taking it
-        away.
+        One that the start has costs a roofline bound, which hardly any takes less than: no more may be gained by taking
+        it away.
         """
-        return (bound_ps(DEVICES[self.bound_device], load) if self.grants(region) else self._never_ps), 1
+        return (bound_ps(self.bound_device, load) if self.grants(region) else self._never_ps), 1
 
     def grants(self, region: Region) -> bool:
         """Whether the start has a region, wherever this one is."""

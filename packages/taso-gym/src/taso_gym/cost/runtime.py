@@ -62,7 +62,8 @@ class Runtime(Sessions):
         Args:
             model: of one node, serialised, its large weights in it or beside it.
             feeds: values of its inputs, placed.
-            cold: begin each run with the model's inputs in the CPU's cache, but nothing else that is large.
+            cold: begin each run with nothing in the CPU's cache but, where it takes less than `SLOW_NS`, what a run in
+                another session brings there: code and inputs, not packed weights, nor memory for results.
 
         Raises:
             CostError: it can't be loaded or run.
@@ -89,24 +90,24 @@ class Runtime(Sessions):
         cpu = self.provider == "cpu" and self.threads == 1
         clock = time.thread_time_ns if cpu else time.perf_counter_ns
         start = clock()
-        written = run()
+        run()
         took = clock() - start
         slow = took > SLOW_NS
         twin = self.bind(self.open(model, optimise=False, spin=False), feeds) if evict and not slow else None
         if not slow:
-            written = run()
+            run()
         fast, most = (COLD_RUNS, COLD_RUNS) if evict else (MIN_RUNS, MAX_RUNS)
         least = LONG_RUNS if took > LONG_NS else SLOW_RUNS if slow else fast
         runs: list[int] = []
         while len(runs) < least or (len(runs) < most and sum(runs) < ENOUGH_NS):
             if evict:
-                evict(feeds.values(), written, large=len(runs) % 2 == 0)
+                evict()
             if twin:
-                twin()  # brings back the code
+                twin()  # brings back code and inputs
             start = clock()
-            written = run()
+            run()
             runs.append(clock() - start)
-        if cpu and evict:  # large results stay in the cache or not, as the memory that they get has been used lately
+        if cpu and evict:  # the mean of every other run's medians, as are all times in tables and caches
             return int((median(runs[::2]) + median(runs[1::2])) * 500)
         summary = min if self.provider == "cpu" and not cpu else median
         return int(summary(runs) * 1000)

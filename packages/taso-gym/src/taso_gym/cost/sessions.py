@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import cached_property
@@ -21,9 +20,6 @@ from taso_gym.cost.copies import identity
 from taso_gym.cost.machine import cpu_name, gpu_name
 from taso_gym.cost.packages import PROVIDERS, failure, require_provider, temporary_folder
 from taso_gym.errors import CostError, KernelError, one_line
-
-LARGEST_BYTES = 1 << 31
-"""No model that is written takes more: where so much is free, the disk isn't why one couldn't be written."""
 
 
 class Sessions:
@@ -138,10 +134,8 @@ class Sessions:
         try:
             self.open(model, optimise=True, dump=dump, pack=False)
         except KernelError as error:
-            if shutil.disk_usage(dump.parent).free < LARGEST_BYTES:
-                self.open(model, optimise=True)  # refuses it again, unless only writing it failed
-                raise CostError(f"expected room for a model in {dump.parent}, found {one_line(error)}") from error
-            raise
+            self.open(model, optimise=True, pack=False)  # refuses it again, unless only writing it failed
+            raise CostError(f"expected room for a model in {dump.parent}, found {one_line(error)}") from error
         return ModelProto.FromString(dump.read_bytes())
 
     def place(self, value: NDArray[Any]) -> Any:

@@ -33,9 +33,8 @@ IR_VERSION = 10
 STAND_IN = "stand-in"
 """Beginning of the names of the stand-ins' values and nodes."""
 FEW_CHANNELS = 4
-TABLES = frozenset({"Gather", "GatherElements", "GatherND"})
 MOST_ROWS = 16384
-"""Rows of a table that are made: the indices are zero, so the others aren't read."""
+"""Rows of a Gather's table that are made: the indices are zero, so the others aren't read."""
 COPIES = 4
 """How often a value is in memory: as an array, as onnxruntime's, and of weights as it stores and as it packs them."""
 LARGEST_BYTES = (1 << 31) - (1 << 20)
@@ -154,12 +153,11 @@ class SmallModel:
             return f"value-{operand.place}-{operand.output}"
         name, divisor = f"node-{place[0]}-{place[1]}", sig.op.name in DIVISIONS
         positive = sig.op.name in POSITIVE
-        if operand.kind == "constant" and (sig.op.name not in TABLES or place[1] > 0):
+        if operand.kind == "constant" and (sig.op.name != "Gather" or place[1] > 0):
             value = draw(t, self._rng, divisor, positive)
             return self._weight(name, value if operand.value is None else np.full_like(value, operand.value))
         if operand.kind == "constant":
-            rows, *rest = sizes_of(t)
-            return self._input(name, t._replace(shape=(min(rows, MOST_ROWS), *rest)), divisor, positive)
+            return self._input(name, _few_rows(t, sig.attr("axis")), divisor, positive)
         if operand.place not in self._names:
             layout = region.inputs[operand.place]
             alone = (len(region.nodes) == 1 and sig.op.name not in GLOBAL_POOLS) or t.dtype not in FLOATS
@@ -225,3 +223,10 @@ class SmallModel:
                 helper.make_node("Conv", [f"{name}-sum", weight], [f"{name}-image"], f"{name}-convolution"),
             ]
             self._outputs.append(helper.make_tensor_value_info(f"{name}-image", TensorProto.FLOAT, None))
+
+
+def _few_rows(table: TensorType, axis: int) -> TensorType:
+    """Return the type of the table that is made for a Gather: cut along the axis that it picks from."""
+    sizes = list(sizes_of(table))
+    sizes[axis] = min(sizes[axis], MOST_ROWS)
+    return table._replace(shape=tuple(sizes))

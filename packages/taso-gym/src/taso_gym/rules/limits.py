@@ -22,10 +22,12 @@ class Limits(NamedTuple):
 
     Attributes:
         locations: matches of a rule that are legal; those beyond it in canonical order aren't.
-        nodes, edges: size of a graph that a match may lead to; None for no limit.
+        nodes, edges: size of a graph that a match may lead to.
+
+    None is no limit.
     """
 
-    locations: int
+    locations: int | None
     nodes: int | None
     edges: int | None
 

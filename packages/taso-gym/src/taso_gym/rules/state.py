@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from bisect import bisect_left
 from collections.abc import Iterable
 from typing import Any, cast
 
-from taso_gym.checks import check_kind, check_limits, check_positive
+from taso_gym.checks import check_kind, check_limits
 from taso_gym.cost_model import Cost, CostModel
 from taso_gym.errors import MatchError
 from taso_gym.graph import SINK, Graph
@@ -47,7 +48,7 @@ class RewriteState:
         rules: RuleSet,
         cost: CostModel | None = None,
         *,
-        max_locations: int = 200,
+        max_locations: int | None = None,
         max_nodes: int | None = None,
         max_edges: int | None = None,
     ) -> None:
@@ -57,7 +58,7 @@ class RewriteState:
             graph: where to begin.
             rules: what may be applied.
             cost: what graphs cost.
-            max_locations: legal matches of one rule; those beyond it in order are left out.
+            max_locations: legal matches of one rule; those beyond it in order are left out. Default: no limit.
             max_nodes: operators that a graph may have, constants not counted; a match that leads to more isn't legal.
             max_edges: inputs of operators that a graph may have, constants not counted (see `size_of`).
 
@@ -68,8 +69,7 @@ class RewriteState:
         check_kind("graph", graph, (Graph,), "a Graph")
         check_kind("rules", rules, (RuleSet,), "a RuleSet")
         check_kind("cost", cost, (CostModel, type(None)), "a CostModel")
-        check_positive(max_locations=max_locations)
-        check_limits(max_nodes=max_nodes, max_edges=max_edges)
+        check_limits(max_locations=max_locations, max_nodes=max_nodes, max_edges=max_edges)
         self.graph, self.rules, self._model = graph, rules, cost
         self.cost = cost.graph(graph) if cost else Cost()
         self.edit: Edit | None = None
@@ -243,7 +243,7 @@ class RewriteState:
 
     def _limited(self, parent: RewriteState | None) -> tuple[tuple[Match, ...], ...]:
         """Return the legal matches within the limits; lists that are as the parent's are shared with it."""
-        most, found = self._limits.locations, self._all
+        found, most = self._all, sys.maxsize if self._limits.locations is None else self._limits.locations
         fits = fitting(self.graph, self._size, self._limits, found.compiled)
         self._whole = fits is None
         if fits is not None:

@@ -11,6 +11,7 @@ import numpy as np
 from taso_gym.checks import check_positive
 from taso_gym.cost.objective import Objective
 from taso_gym.rules.state import Match, RewriteState
+from taso_gym.search.saved_tree import check_frontier
 from taso_gym.search.searcher import Searcher
 
 
@@ -92,3 +93,11 @@ class Beam(Searcher):
         self._seen = set(seen)
         self._children = {h: (v, p, Match(rule, tuple(nodes), variant)) for h, v, p, rule, nodes, variant in children}
         self._candidates = None
+        check_frontier(
+            len(self._tree),
+            len(self._start.rules),
+            matches=[match for _, _, match in self._children.values()],
+            indices=[*self._beam, *(parent for _, parent, _ in self._children.values())],
+            counts=[*self._seen, *self._children, self._stale, self._weighed],
+            values=[value for value, _, _ in self._children.values()],
+        )

@@ -56,7 +56,7 @@ class Contest:
         best: the fastest finalist so far.
         explored: rewrites weighed or applied by the further searches.
         interrupted: it was ended by Ctrl-C.
-        exhausted: it ended before its time, since nothing was left to try.
+        exhausted: it ended before its time, since all that it tries was tried.
     """
 
     def __init__(
@@ -151,7 +151,7 @@ class Contest:
             if not rules:
                 return
             tried.add(rules[0])
-            found = self._searched_without(rules[0], idle=0.0)
+            found = self._searched_without(rules[0], idle=0.0, until=until)
             if found and found.found.state.cost.time_ps < self.best.found.state.cost.time_ps:
                 self._beaten.insert(0, self.best)
                 self.best = found
@@ -207,15 +207,11 @@ class Contest:
         name = f"{share:.0%} of what is read out of the cache"
         return self._again(name, RewriteState(graph, rules, self._model.with_outside(share)))
 
-    def _searched_without(self, rule: str, idle: float = AGAIN * IDLE) -> Finalist | None:
+    def _searched_without(self, rule: str, idle: float = AGAIN * IDLE, until: float = math.inf) -> Finalist | None:
         if self._over():
             return None
-        rules = remaining(self.best.start.rules, [rule])
-        return self._again(
-            f"{self.best.name}, without ever {rule}",
-            RewriteState(self._first.start.graph, rules, self.best.model),
-            idle,
-        )
+        start = RewriteState(self._first.start.graph, remaining(self.best.start.rules, [rule]), self.best.model)
+        return self._again(f"{self.best.name}, without ever {rule}", start, idle, until)
 
     def _left(self, until: float = math.inf) -> float:
         """Return the seconds that are left for what comes before a race of one graph, and before some time."""

@@ -2,7 +2,8 @@
 
 Both are searched for; that whose result costs less by the costs, so often as there are samples, has the contest. At the
 end it is run against what the other search found: costs don't know what a kernel leaves in the cache for the next, nor
-what a loop takes by itself. So no loop is the result that wasn't run, but where Ctrl-C left no time for the batch.
+what a loop takes by itself. So no loop is the result that wasn't run, but where Ctrl-C left no time for the batch. One
+that is hopeless by the costs of the first searches is left out.
 """
 
 from __future__ import annotations
@@ -99,15 +100,17 @@ class ContestedSearch:
         began = time.monotonic()
         ends = began + seconds
         enough = costing < COSTING * seconds
+        spend = spend._replace(idle=min(IDLE * spend.seconds, spend.idle))
         lone = self._for_one_sample(spend._replace(seconds=SAMPLE * seconds)) if enough else None
         left = 0.0 if self._interrupted else max(ends - time.monotonic(), 0.0)
-        first = spend._replace(seconds=FIRST * left, idle=min(IDLE * spend.seconds, spend.idle))
-        whole = self._first(self._start, first, **self._kept)
+        whole = self._first(self._start, spend._replace(seconds=FIRST * left), **self._kept)
+        if lone and self._time_ps(lone) > HOPELESS * self._time_ps(whole):
+            lone = None
         best, *others = sorted(filter(None, [whole, lone]), key=self._time_ps)
         exhausted = best.found.exhausted
         if not self._interrupted:
             best, exhausted = self._contest(best, others, ends)
-        best, graph = self._last(best, [whole if self._is_loop(best) else lone], ends)
+        best, graph = self._last(best, whole if self._is_loop(best) else lone, ends)
         found = replace(
             best.found,
             explored=self._explored,
@@ -142,7 +145,7 @@ class ContestedSearch:
         return Finalist("first", start, found)
 
     def _contest(self, first: Finalist, others: list[Finalist], ends: float) -> tuple[Finalist, bool]:
-        """Return the best of a contest, and whether that ended before its time, since nothing was left to try."""
+        """Return the best of a contest, and whether that ended before its time, since all that it tries was tried."""
         left = ends - time.monotonic()
         last = min(race_seconds(self._time_ps(first) / 1e9, 1), LAST * left) if others else 0.0
         differs = Baseline(first.start.graph).differs
@@ -153,19 +156,14 @@ class ContestedSearch:
         self._bouts += contest.bouts
         return best, contest.exhausted
 
-    def _last(self, best: Finalist, others: list[Finalist | None], ends: float) -> tuple[Finalist, Graph]:
-        """Return the best after it ran against what the other search found, and its graph for the batch.
-
-        The batch at once isn't run against a loop that is hopeless by the costs, but a loop always is against it.
-        """
-        plain = next(f for f in (best, *others) if f and not self._is_loop(f))
+    def _last(self, best: Finalist, other: Finalist | None, ends: float) -> tuple[Finalist, Graph]:
+        """Return the best after it ran against what the other search found, if any, and its graph for the batch."""
+        plain = other if other and self._is_loop(best) else best
         cut_short = plain.found.interrupted or not plain.found.explored  # no time for the batch at once
         if self._interrupted and cut_short and best.found.path and not plain.found.path:
             with suppress(ModelError):
                 return best, self._whole(best)
-        other = next(filter(None, others), None)
-        hopeless = other and plain is best and self._time_ps(other) > HOPELESS * self._time_ps(best)
-        if other is None or hopeless or self._interrupted:
+        if other is None or self._interrupted:
             return plain, plain.graph
         try:
             return self._race(best, other, ends)

@@ -5,7 +5,7 @@ All matches of the best state are weighed before, and all anew when none is left
 Where costs are measured, a second look follows: a rewrite that costs a little by itself is applied and what it makes
 possible around it, best first, and all of it is kept where the sum pays. So Winograd's form of a convolution is found
 whose product is only then written in the way that is fast, at thirty-three places at once. What doesn't pay at one
-place isn't looked at where the same rule changes the cost by the same. Then it goes down again. And a rewrite that
+place isn't looked at where the same rule changes the same cost by the same. Then it goes down again. And a rewrite that
 gains much may prevent another that gains less and would leave it possible: Winograd's form of one of two convolutions
 that can be merged. Or both are forms of the same operators, and the other is better with what it makes possible. Of
 those that share operators each is tried as the first, with what it makes possible.
@@ -21,6 +21,7 @@ import numpy as np
 
 from taso_gym.cost.objective import Objective
 from taso_gym.rules.state import Match, RewriteState
+from taso_gym.search.saved_tree import check_frontier
 from taso_gym.search.searcher import Searcher
 
 LOOKED_AT, DEARER = 0.002, 0.5
@@ -59,7 +60,7 @@ class Descent(Searcher):
         self._doubtful: list[tuple[Match, int]] = []
         self._lowest = 0
         self._ordered: tuple[int, list[Match]] = -1, []
-        self._vain: set[tuple[int, int]] = set()
+        self._vain: set[tuple[int, int, int]] = set()
         self._rival_gains: dict[Key, int] = {}
         self._looks = not self.costs_are_fixed and self._objective.is_time
         self._seen = {start.hash}
@@ -161,22 +162,26 @@ class Descent(Searcher):
         state, most = self.state(self.best), (self.alpha - 1) * self.best_value
         found: list[tuple[int, Match, int]] = []
         for match, change in self._weighed:
-            if 0 <= change <= most and (match.rule, change) not in self._vain:
+            if 0 <= change <= most:
                 time_ps = self.matched(state, match).time_ps
-                if time_ps >= LOOKED_AT * self.best_value and change <= DEARER * time_ps:
+                is_vain = (match.rule, change, time_ps) in self._vain
+                if time_ps >= LOOKED_AT * self.best_value and change <= DEARER * time_ps and not is_vain:
                     found.append((time_ps, match, change))
         return [(match, change) for _, match, change in sorted(found)]
 
     def _look(self, match: Match, change: int) -> None:
         """Apply a match to the best state, and what then lowers the value around it, best first."""
-        least = self.best_value
-        if (match.rule, change) in self._vain or match not in self.state(self.best).matches[match.rule]:
+        state, least = self.state(self.best), self.best_value
+        if match not in state.matches[match.rule]:
+            return
+        look = match.rule, change, self.matched(state, match).time_ps
+        if look in self._vain:
             return
         self._follow(self.best, match)
         if self.best_value >= least and self.ended():
             self._doubtful.append((match, change))  # to be looked at again
         elif self.best_value >= least:
-            self._vain.add((match.rule, change))
+            self._vain.add(look)
 
     def _follow(self, parent: int, first: Match, also: Match | None = None) -> int:
         """Apply a match, and what then lowers the value around it, best first; return the value.
@@ -228,5 +233,14 @@ class Descent(Searcher):
         )
         self._gains = any(change < 0 for _, change in self._weighed)
         self._rival_gains = {(a, b, c, d): gain for a, b, c, d, gain in frontier["rivals"]}
-        self._vain, self._lowest = {(rule, change) for rule, change in frontier["vain"]}, frontier["lowest"]
+        self._vain = {(rule, change, time_ps) for rule, change, time_ps in frontier["vain"]}
+        self._lowest = frontier["lowest"]
         self._seen = set(frontier["seen"])
+        found = [*self._waiting, *self._weighed, *self._doubtful]
+        check_frontier(
+            len(self._tree),
+            len(self._start.rules),
+            matches=[match for match, _ in found],
+            indices=[self._lowest],
+            values=[*(change for _, change in found), *self._rival_gains.values()],
+        )

@@ -10,7 +10,7 @@ import warnings
 from bisect import bisect_left
 from collections.abc import Callable
 
-from taso_gym.errors import TasoError
+from taso_gym.errors import EquivalenceError, TasoError
 from taso_gym.graph import Graph
 from taso_gym.search.finalist import Finalist
 
@@ -57,7 +57,7 @@ class Screen:
         """Return what is left of a finalist, with a warning if something is taken out.
 
         One whose rules an equal one had, too, is taken to be equal. So are all where the start can't be run or isn't
-        equal to itself, and one for which there isn't time: whoever writes a result compares it again.
+        equal to itself, and one for which there isn't time or room: whoever writes a result compares it again.
 
         Args:
             finalist: it.
@@ -76,10 +76,10 @@ class Screen:
         self._say(f"comparing what {finalist.name} computes")
         try:
             rest = equal_part(finalist, differs)
-        except TimeoutError:
-            return finalist
-        except (TasoError, MemoryError, OSError):
+        except EquivalenceError:  # the start can't be run
             rest = None
+        except (TasoError, MemoryError, OSError):  # no time or no room for this one
+            return finalist
         if rest is None:
             self._differs = _never
             return finalist

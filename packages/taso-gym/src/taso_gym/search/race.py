@@ -12,7 +12,8 @@ from taso_gym.cost.measurement import Measurement, Speedup
 from taso_gym.graph import Graph
 
 HEATS = ((3, 8), (6, 4), (12, 2))
-"""Rounds of the fresh session of each heat, and how many graphs run in it at most: the fastest until then."""
+"""Rounds of the fresh session of each heat, and how many graphs run in it at most: the fastest until then, those first
+that can still win."""
 ENOUGH = 2
 """Heats that a race has at least; further ones only where there is time."""
 SLOW_MS, MOST = 50.0, 3.0
@@ -57,10 +58,10 @@ def race(
     found: Measurement | None = None
     slowness = 1.0
     for seed, (rounds, most) in enumerate(heats(run_ms)):
-        running = running[:most]
-        began, expected = time.monotonic(), _heat_seconds(run_ms, len(running), rounds)
-        if seed >= ENOUGH and began + slowness * expected > until:
+        began, expected = time.monotonic(), _heat_seconds(run_ms, min(len(running), most), rounds)
+        if seed >= ENOUGH and (began + slowness * expected > until or lost.issuperset(running)):
             break
+        running = running[:most]
         heat = dict([holder]) | {name: others[name] for name in running} | ({} if found else dict(once))
         latest = measured(heat, rounds, seed)
         slowness = (time.monotonic() - began) / expected
@@ -68,7 +69,7 @@ def race(
         speedups |= {name: found.speedup(name) for name in running}
         again.update(running if seed else ())
         lost.update(name for name in running if latest.ratio(name) <= 1)
-        ranked = sorted(running, key=lambda name: -speedups[name].ratio)
+        ranked = sorted(running, key=lambda name: (name in lost, -speedups[name].ratio))
         running = [name for name in ranked if speedups[name].high > 1]
         if not running:
             break

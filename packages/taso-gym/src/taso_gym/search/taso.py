@@ -20,6 +20,7 @@ from taso_gym.cost.objective import Objective
 from taso_gym.errors import OptionError
 from taso_gym.rules.state import Match, RewriteState
 from taso_gym.search.descent import Descent
+from taso_gym.search.saved_tree import check_frontier
 
 MOST_QUEUED = 500_000
 """Graphs that wait at most; then the dearer half is forgotten."""
@@ -93,9 +94,9 @@ class Taso(Descent):
         for match in self.chunk(matches, self._opened):
             self.explored += 1
             self._opened += 1
-            cost = value + self.change(state, match)
-            child = state.child_hash(match)
-            if cost < self.alpha * self.best_value and child not in self._seen:
+            if (child := state.child_hash(match)) in self._seen:
+                continue
+            if (cost := value + self.change(state, match)) < self.alpha * self.best_value:
                 self._seen.add(child)
                 self._found += 1
                 heapq.heappush(self._queue, (cost, self._found, index, match))
@@ -124,3 +125,11 @@ class Taso(Descent):
         heapq.heapify(self._queue)
         self._found, self._descending = frontier["found"], frontier["descending"]
         self._open, self._opened = list(frontier["open"]), frontier["opened"]
+        check_frontier(
+            len(self._tree),
+            len(self._start.rules),
+            matches=[match for *_, match in self._queue],
+            indices=[*self._open, *(parent for _, _, parent, _ in self._queue)],
+            counts=[self._found, self._opened],
+            values=[value for value, *_ in self._queue],
+        )
