@@ -9,10 +9,12 @@ import numpy as np
 import onnx
 import onnx.parser
 import pytest
+import torch
 from onnx import helper, numpy_helper
 
-from taso_agents import checkpoint
+from taso_agents import checkpoint, cli
 from taso_agents.data.episodes import load_dataset
+from taso_agents.training.run_state import torch_threads
 
 SQUEEZENET = "TasoGraph-SqueezeNet1.1-v0"
 
@@ -54,6 +56,28 @@ def test_evaluate_refuses_a_policy_of_another_network(trained: Path, tmp_path: P
     checkpoint.save(tmp_path / "other.pt", **{key: value for key, value in other.items() if key != "format"})
     done = taso_agents("evaluate", str(trained / "p.pt"), str(tmp_path / "other.pt"), cwd=tmp_path)
     assert done.returncode == 2 and "expected policies of one network or --model, found" in done.stderr
+
+
+class PlayedError(Exception):
+    """Stands for what is played."""
+
+
+@pytest.mark.parametrize("command", ["collect", "evaluate"])
+def test_policies_are_played_by_one_thread_as_they_were_trained(
+    trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    def play(*_arguments: object) -> None:
+        raise PlayedError(torch.get_num_threads())
+
+    monkeypatch.setattr("taso_agents.data.collect.collect", play)
+    monkeypatch.setattr("taso_agents.training.evaluate.evaluate", play)
+    policy = trained / "p.pt"
+    run = {
+        "collect": lambda: cli.collect(SQUEEZENET, tmp_path / "e.npz", [str(policy)], 6, 3, 0.3, 0, None),
+        "evaluate": lambda: cli.evaluate([policy], None, 1, 0, ""),
+    }[command]
+    with torch_threads(2), pytest.raises(PlayedError, match="1"):
+        run()
 
 
 def test_dream_writes_world_model_and_controller(tmp_path: Path) -> None:
@@ -116,6 +140,7 @@ def test_episodes_of_several_networks_are_the_same_for_a_seed(tmp_path: Path) ->
         (["evaluate", "missing.pt", "--seed", "18446744073709551616"], "expected a seed of 0 to 4294967295, found"),
         (["dream", SQUEEZENET, "--world-model", "vae"], "expected a world model of"),
         (["dream", SQUEEZENET, "--separate-reward"], "expected mdn with a separate reward network, found graph"),
+        (["dream", SQUEEZENET, "--epochs", "2"], "of mdn, discrete, tokens with --epochs, found graph, which has none"),
         (["gap", "missing.pt"], "expected a world model of taso-agents in missing.pt, found no file"),
         (["evaluate", "missing.pt", "--searches", "astar"], "expected searches among greedy, taso, beam, random"),
         (["evaluate", "missing.pt", "--searches", "policy"], "random, ranked, found 'policy'"),

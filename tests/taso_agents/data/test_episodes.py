@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from taso_agents.data.collect import collect, empty_dataset, greedy_actor, random_actor
+from taso_agents.data.collect import collect, empty_dataset, greedy_actor, play_record, random_actor, replaying
 from taso_agents.data.episodes import Dataset, load_dataset
 from taso_agents.environment.real_env import make_env
 from taso_gym.errors import CheckpointError, OptionError
@@ -41,6 +41,25 @@ def test_a_reward_is_what_its_candidate_was_said_to_save(dataset: Dataset) -> No
             graph = dataset.store.graphs[number]
             which = (graph.candidates[:, :2] == action).all(1)
             assert reward == pytest.approx(-graph.changes[which].sum(), abs=1e-4)
+
+
+def test_the_cheapest_graph_is_that_of_the_largest_sum_of_rewards(dataset: Dataset) -> None:
+    saved = {
+        tuple(episode.actions[: t + 1]): float(np.sum(episode.rewards[: t + 1]))
+        for episode in dataset.episodes
+        for t in range(len(episode.actions))
+    }
+    found = tuple(dataset.cheapest())
+    assert saved[found] == pytest.approx(max(saved.values()), abs=1e-3) and saved[found[:-1]] < saved[found] - 1e-3
+    assert Dataset(dataset.store).cheapest() == []
+
+
+def test_equal_episodes_are_known_in_any_store(short: gym.Env, dataset: Dataset) -> None:
+    other, order = empty_dataset(short), dataset.episodes[::-1]
+    for episode in order:
+        other.episodes.append(play_record(short, replaying(episode.actions), np.random.default_rng(0), other.store))
+    assert other.digests() == Dataset(dataset.store, order).digests()
+    assert len(set(other.digests())) == len({tuple(episode.actions) for episode in order})
 
 
 def test_origins_say_which_candidates_stay(dataset: Dataset) -> None:

@@ -2,16 +2,20 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 from rich.console import Console
 
 from taso_agents import checkpoint
-from taso_agents.dreams.gap_report import TARGETS, Gap, figures_of, report, table_of
+from taso_agents.data.collect import random_actor
+from taso_agents.dreams.gap_report import TARGETS, Gap, compare, figures_of, report, table_of
 from taso_agents.dreams.gap_scores import scores
 from taso_agents.dreams.plots import plot_gap, plot_run
 from taso_agents.dreams.settings import DreamTrainSettings
 from taso_agents.dreams.train import train_in_dream
+from taso_agents.environment.real_env import make_env
 from taso_agents.world_models.fit import FitSettings
+from taso_agents.world_models.mdn_rnn import load_world_model
 from taso_agents.world_models.token_model import TokenSettings
 from taso_gym.errors import CheckpointError, OptionError
 
@@ -59,6 +63,21 @@ def test_curves_are_png_files(found: dict[str, list[Gap]], tmp_path: Path, files
     plot_gap(found, tmp_path / "gap.png")
     assert (tmp_path / "gap.png").read_bytes()[:4] == PNG
     assert Path(files[0]).with_suffix(".png").read_bytes()[:4] == PNG
+
+
+def test_figures_of_an_actor_that_stops_at_once_are_undefined(
+    found: dict[str, list[Gap]], files: list[str], tmp_path: Path
+) -> None:
+    model, data = load_world_model(files[0])
+    env = make_env(data["taso"]["model"], **data["taso"]["arguments"])
+    env.reset()
+    stops, _ = compare(model, env, random_actor(1.0), 3, 0)
+    assert np.isnan([*stops.ranking, *stops.one_step, stops.horizons[-1].gap]).all()
+    console = Console(width=140, record=True)
+    console.print(table_of({**found, "controller": [stops]}))
+    assert console.export_text().count("undefined") >= len(figures_of(stops)) - 1
+    plot_gap({**found, "controller": [stops]}, tmp_path / "gap.png")
+    assert (tmp_path / "gap.png").read_bytes()[:4] == PNG
 
 
 @pytest.mark.parametrize("what", ["graph", "rules"])

@@ -41,10 +41,18 @@ def test_correlation_is_that_of_the_pairs() -> None:
 
 def test_policies_are_played_in_dreams_and_for_real(tmp_path: Path) -> None:
     settings = DreamTrainSettings(
-        rounds=1, steps=90, dream_steps=64, dreams=4, rollout=16, episodes=1, model=GraphSettings(tokens=96)
+        rounds=1,
+        steps=90,
+        dream_steps=64,
+        dreams=4,
+        rollout=16,
+        episodes=1,
+        temperature=0.5,
+        model=GraphSettings(tokens=96),
     )
     train_in_dream(SQUEEZENET, settings, max_steps=6).save(tmp_path / "dream.pt")
     found = scores(str(tmp_path / "dream.pt"), 2)
     assert [score.chance for score in found] == list(CHANCES)
     assert found[0].real > found[-1].real and abs(found[0].dream - found[0].real) < 2
+    assert "dreamt at τ = 0.5" in str(table_of_scores([found]).title)
     assert "correlation over 5" in str(table_of_scores([found]).title)

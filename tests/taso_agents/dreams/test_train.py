@@ -7,15 +7,20 @@ import gymnasium as gym
 import numpy as np
 import pytest
 import torch
+from agent_batches import collected
 
 import taso_agents
-from taso_agents.dreams.run import Round
+from taso_agents.data.collect import random_actor
+from taso_agents.data.episodes import Dataset
+from taso_agents.dreams.run import DreamRun, Round
 from taso_agents.dreams.settings import DreamTrainSettings
-from taso_agents.dreams.train import DreamResult, train_in_dream
-from taso_agents.world_models.fit import FitSettings
+from taso_agents.dreams.train import DreamResult, build_model, judge, train_in_dream
+from taso_agents.environment.real_env import make_env, state_of
+from taso_agents.world_models.fit import FitSettings, fit
 from taso_agents.world_models.graph.model import GraphSettings
 from taso_agents.world_models.mdn_rnn import WorldModelSettings
 from taso_agents.world_models.token_model import TokenSettings
+from taso_gym.env.game import GraphGame
 from taso_gym.errors import CheckpointError, OptionError
 
 SQUEEZENET = "TasoGraph-SqueezeNet1.1-v0"
@@ -53,8 +58,20 @@ def test_rounds_count_every_real_step(result: DreamResult) -> None:
     assert result.rounds[-1].best == result.best.improvement_percent
 
 
-def test_the_best_state_costs_what_was_found(result: DreamResult) -> None:
-    assert result.best_state().cost.time_ps == result.best.best_ps
+def test_the_best_state_is_the_cheapest_of_all_real_episodes(result: DreamResult) -> None:
+    """Those that were gathered, too, here by noisy greed."""
+    env, costs = make_env(SQUEEZENET, **result.taso["arguments"]), list[int]()
+    for episode in result.dataset.episodes:
+        env.reset()
+        for action in episode.actions:
+            env.step(np.array(action))
+            costs.append(state_of(env).cost.time_ps)
+    assert result.best_state().cost.time_ps == min(costs) < result.best.best_ps
+
+
+def test_the_best_state_is_the_controller_s_where_changes_say_less(result: DreamResult) -> None:
+    none = replace(result, dataset=Dataset(result.dataset.store))
+    assert none.best_state().cost.time_ps == result.best.best_ps
 
 
 class KilledError(Exception):
@@ -113,15 +130,37 @@ def test_a_world_model_of_another_network_is_refused(world_model: str) -> None:
         gym.make("TasoDream-BERT-v0", world_model=world_model)
 
 
-def test_a_blind_run_never_asks_for_cost_changes(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refused(_epsilon: float) -> None:
-        raise AssertionError("noisy greed sees cost changes")
-
-    monkeypatch.setattr("taso_agents.dreams.train.greedy_actor", refused)
+def test_a_blind_run_is_the_same_whatever_other_candidates_save(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What wasn't taken has no cost change that could be asked for."""
     settings = replace(SMALL, rounds=1, see_costs=False, model=GraphSettings())
     result = train_in_dream(SQUEEZENET, settings, max_steps=10)
-    assert not result.model.settings.see_costs
-    assert result.rounds[-1].real_steps >= settings.steps
+    monkeypatch.setattr(GraphGame, "view", lambda game, _name: np.full(game.layout.matches, np.nan, np.float32))
+    again = train_in_dream(SQUEEZENET, settings, max_steps=10)
+    assert not result.model.settings.see_costs and result.rounds[-1].real_steps >= settings.steps
+    assert again.rounds == result.rounds
+    assert [e.actions for e in again.dataset.episodes] == [e.actions for e in result.dataset.episodes]
+
+
+class Stops:
+    """A controller that has learned to stop at once."""
+
+    def __init__(self, xfers: int) -> None:
+        self.xfers, self.policy = xfers, self
+
+    def predict(self, _observation: object, deterministic: bool = True) -> tuple[np.ndarray, None]:
+        return np.array([self.xfers, 0]), None
+
+
+def test_steps_of_judging_count_where_it_stops_at_once() -> None:
+    env = make_env(SQUEEZENET, max_steps=8)
+    env.reset()
+    settings = replace(SMALL, episodes=4, model=GraphSettings())
+    run = DreamRun(build_model(env, settings), collected(env, (random_actor(0.0), 8)))
+    fit(run.model, run.dataset)
+    run.returns = [(0, 1, 0.0)]
+    judge(env, run, Stops(run.model.xfers), settings)
+    assert run.rounds[-1].real_steps == run.dataset.steps == 8 + 5
+    assert run.rounds[-1].drawn == 0 and np.isnan(run.rounds[-1].gap_whole)
 
 
 @pytest.mark.parametrize("temperature", [float("nan"), float("inf"), -1.0])

@@ -11,6 +11,8 @@ from stable_baselines3 import PPO
 
 from taso_agents.policies import POLICIES, policy_named
 from taso_agents.policies.pointer import CandidatePolicy, logsumexp_by
+from taso_gym.errors import OptionError
+from taso_gym.wrappers import CandidateAction, FlattenAction, TwoStage
 
 EVERY = pytest.mark.parametrize("name", list(POLICIES))
 
@@ -29,6 +31,21 @@ def sharpen(policy: CandidatePolicy) -> CandidatePolicy:
             if name.startswith(("score", "choose")):
                 parameter.normal_(0, 1)
     return policy
+
+
+@EVERY
+@pytest.mark.parametrize("wrapper", [FlattenAction, TwoStage])
+def test_actions_that_are_no_candidates_are_refused(name: str, wrapper: type, squeezenet: gym.Env) -> None:
+    with pytest.raises(OptionError, match=r"or of CandidateAction, Discrete\(\d+\), found Discrete"):
+        make_policy(name, squeezenet, wrapper(squeezenet).action_space)
+    candidates = CandidateAction(squeezenet).action_space
+    assert make_policy(name, squeezenet, candidates).action_space == candidates
+
+
+@EVERY
+def test_pairs_of_other_substitutions_are_refused(name: str, squeezenet: gym.Env) -> None:
+    with pytest.raises(OptionError, match=r"expected actions .substitution, location. of \d+ substitutions"):
+        make_policy(name, squeezenet, spaces.MultiDiscrete([3, 200]))
 
 
 @EVERY

@@ -1,5 +1,7 @@
 """The token world model on real episodes."""
 
+from dataclasses import replace
+
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -10,9 +12,10 @@ from taso_agents.data.collect import greedy_actor, random_actor
 from taso_agents.data.episodes import Dataset, EpisodeRecord
 from taso_agents.environment.real_env import make_env
 from taso_agents.world_models.fit import FitSettings, encode_all, fit
-from taso_agents.world_models.token_fit import UNROLL, windows_of
+from taso_agents.world_models.token_fit import UNROLL, window_loss, windows_of
 from taso_agents.world_models.token_model import TokenSettings, TokenWorldModel
-from taso_agents.world_models.tokens import arrange, edits_of
+from taso_agents.world_models.token_transition import Step, TokenTransition
+from taso_agents.world_models.tokens import Arrangement, Edits, arrange, edits_of
 
 SMALL = TokenSettings(tokens=96, width=8, transition=16, encoder=8, rounds=1)
 
@@ -46,6 +49,39 @@ def test_real_edits_lead_to_the_real_numbers_of_locations(model: TokenWorldModel
         following = model.fitting(windows.counts[:, k + 1])
         edits = edits_of(layout, following, windows.origins[:, k])
         assert torch.equal(arrange(layout, edits).counts, following)
+
+
+def test_more_new_tokens_than_are_foreseen_leave_the_others_in_their_places(
+    model: TokenWorldModel, dataset: Dataset
+) -> None:
+    """Else dreamt tokens would be compared with other real ones."""
+    counts = torch.from_numpy(dataset.episodes[0].counts[0].astype(np.int64))[None]
+    layout, many = model.lay_out(counts), SMALL.most_new + 2
+    step = model.transition(torch.zeros(1, SMALL.tokens, SMALL.width), layout, torch.tensor([0]), model.seen)
+    new = torch.zeros_like(layout.item_graph)
+    new[0] = many
+    tokens, found = model.transition.carry_out(step, Edits(layout.item_token >= 0, new))
+    assert found.counts[0, 0] == model.fitting(counts)[0, 0] + many
+    assert torch.equal(tokens[0, many - 1], tokens[0, many - 2]) and not torch.equal(tokens[0, 0], tokens[0, 1])
+
+
+def test_dreams_along_real_steps_make_all_real_tokens(
+    model: TokenWorldModel, dataset: Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever comes behind one: the numbers of tokens are the real ones."""
+    monkeypatch.setattr(model, "settings", replace(SMALL, most_new=0))
+    made: list[torch.Tensor] = []
+    carry_out = TokenTransition.carry_out
+
+    def noted(transition: TokenTransition, step: Step, edits: Edits) -> tuple[torch.Tensor, Arrangement]:
+        tokens, found = carry_out(transition, step, edits)
+        made.append(found.counts)
+        return tokens, found
+
+    monkeypatch.setattr(TokenTransition, "carry_out", noted)
+    windows = windows_of(steps_of(dataset), UNROLL, SMALL.tokens)
+    window_loss(model, dataset, windows)
+    assert all(torch.equal(made[k], model.fitting(windows.counts[:, k + 1])) for k in range(UNROLL))
 
 
 def test_a_token_s_reward_is_part_of_the_latent(model: TokenWorldModel, dataset: Dataset) -> None:

@@ -90,6 +90,7 @@ def collect(
     from taso_agents.data.minari_data import installed_minari, write_minari
     from taso_agents.dreams.actors import actor_named, views_of
     from taso_agents.environment.real_env import expect_one_network, make_env
+    from taso_agents.training.run_state import torch_threads
 
     torch.manual_seed(seed)
     env = make_env(model, max_steps=max_steps, extra_views=views_of(actors))
@@ -98,8 +99,9 @@ def collect(
         installed_minari()
     env.reset(seed=seed)
     dataset, rng = empty_dataset(env), np.random.default_rng(seed)
-    for name in actors:
-        collect_episodes(env, actor_named(name, env, epsilon), steps, rng, dataset)
+    with torch_threads(1):
+        for name in actors:
+            collect_episodes(env, actor_named(name, env, epsilon), steps, rng, dataset)
     dataset.save(out)
     if minari:
         write_minari(dataset, model, minari, max_steps=max_steps)
@@ -124,7 +126,8 @@ def dream(
     temperature: Annotated[float, typer.Option(help="Temperature of predictions in dreams.", min=0)] = 1.0,
     branch: Annotated[int, typer.Option(help="Most steps of a dream; 0 for whole episodes.", min=0)] = 0,
     epochs: Annotated[
-        int | None, typer.Option(help="Passes over steps in each fit; default: the kind's own.", min=1)
+        int | None,
+        typer.Option(help="Passes over steps in a fit's first phase, of the encoder; default: the kind's own.", min=1),
     ] = None,
     separate_reward: Annotated[bool, typer.Option(help="mdn: predict rewards by a network of its own.")] = False,
     blind: Annotated[
@@ -144,9 +147,7 @@ def dream(
     settings = DreamTrainSettings(
         rounds=rounds, steps=steps, dream_steps=dream_steps, temperature=temperature, branch=branch or None, seed=seed
     )
-    settings = replace(of_kind(settings, world_model, separate_reward), see_costs=not blind)
-    if epochs:
-        settings = replace(settings, fit=replace(settings.fit, encoder_epochs=epochs))
+    settings = replace(of_kind(settings, world_model, separate_reward, epochs), see_costs=not blind)
 
     def show(done: Round) -> None:
         console.print(
@@ -170,11 +171,13 @@ def dream(
     console.print(f"{out}: world model and controller")
 
 
-def of_kind(settings: DreamTrainSettings, kind: str, separate_reward: bool) -> DreamTrainSettings:
+def of_kind(
+    settings: DreamTrainSettings, kind: str, separate_reward: bool, epochs: int | None = None
+) -> DreamTrainSettings:
     """Return settings for a kind of world model.
 
     Raises:
-        OptionError: there is no such kind, or it has no reward network of its own.
+        OptionError: there is no such kind, it has no reward network of its own, or nothing to train in epochs.
     """
     from taso_agents.world_models.fit import FitSettings
 
@@ -183,7 +186,13 @@ def of_kind(settings: DreamTrainSettings, kind: str, separate_reward: bool) -> D
         if not hasattr(chosen, "separate_reward"):
             raise OptionError(f"expected mdn with a separate reward network, found {kind}")
         chosen = replace(chosen, separate_reward=True)
-    return replace(settings, model=chosen, fit=FitSettings(**WORLD_MODELS[kind].fit))
+    fit = FitSettings(**WORLD_MODELS[kind].fit)
+    if epochs:
+        if not WORLD_MODELS[kind].encoder_epoch:
+            fitted = ", ".join(name for name, row in WORLD_MODELS.items() if row.encoder_epoch)
+            raise OptionError(f"expected a world model of {fitted} with --epochs, found {kind}, which has none")
+        fit = replace(fit, encoder_epochs=epochs)
+    return replace(settings, model=chosen, fit=fit)
 
 
 @app.command()
@@ -233,6 +242,7 @@ def evaluate(
     from taso_agents.environment.real_env import expect_one_network, make_env, state_of
     from taso_agents.policies.policy_file import load_policy
     from taso_agents.training.evaluate import evaluate as evaluate_policies
+    from taso_agents.training.run_state import torch_threads
     from taso_gym.search import Budget, run
 
     trained = {path: checkpoint.load(path, "policy")["taso"] for path in policies}
@@ -249,7 +259,8 @@ def evaluate(
     loaded = [load_policy(path, space, env.action_space, start.rules.digest) for path in policies]
     for name in names:
         run(start, name, Budget(steps=0), seed)  # what is wrong with one is said before all episodes are played
-    result = evaluate_policies(loaded, env, episodes, seed)
+    with torch_threads(1):
+        result = evaluate_policies(loaded, env, episodes, seed)
     table = evaluation_table(result, len(policies))
     for name in names:
         found = run(start, name, Budget(steps=round(result.weighed[1])), seed)

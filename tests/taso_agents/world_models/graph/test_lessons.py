@@ -10,17 +10,19 @@ import onnx
 import pytest
 import torch
 from agent_batches import collected
+from dream_graphs import graph
 from model_texts import parsed
 
 from taso_agents.data.collect import random_actor
 from taso_agents.data.episodes import Dataset
 from taso_agents.environment.real_env import make_env
 from taso_agents.world_models.graph.analogy import matched_of
+from taso_agents.world_models.graph.dream_graph import addresses_of
 from taso_agents.world_models.graph.dream_patch import apply_patch
 from taso_agents.world_models.graph.dream_state import DreamState, Imagination, spot_of
 from taso_agents.world_models.graph.lesson_file import read_lessons, write_lessons
-from taso_agents.world_models.graph.lessons import Lessons
-from taso_agents.world_models.graph.seen_graph import Kinds, SeenGraph, inherit
+from taso_agents.world_models.graph.lessons import Lessons, keys_of
+from taso_agents.world_models.graph.seen_graph import Kinds, SeenGraph, Spot, inherit
 from taso_gym.errors import CheckpointError
 
 
@@ -124,37 +126,49 @@ def test_a_candidate_of_which_nothing_is_known_only_vanishes(lessons: Lessons, d
 def test_lessons_survive_their_file(lessons: Lessons, dataset: Dataset) -> None:
     start = lessons.seen(dataset.store, dataset.store.graphs[0])
     kinds = Kinds(dataset.store.node_rows.width, dataset.store.edge_rows.width)
-    again, count, begun = read_lessons(write_lessons(lessons, 7, start), kinds)
-    assert count == 7 and begun is not None and begun.digest() == start.digest()
+    again, count, begun = read_lessons(write_lessons(lessons, {"one": 2}, start), kinds)
+    assert count == {"one": 2} and begun is not None and begun.digest() == start.digest()
     assert again.found == lessons.found and again.rules_at == lessons.rules_at
     for name in ("patches", "rewards", "matches", "holds"):
         assert getattr(again, name).cells == getattr(lessons, name).cells
     assert again.places == lessons.places and again.rewrites.of == lessons.rewrites.of
 
 
+def test_what_differs_in_which_consumer_it_matches_is_told_apart(lessons: Lessons) -> None:
+    """The first and the second of two that are alike: Python hashes -1 as it does -2."""
+    nodes = graph({0: 1, 1: 2, 2: 2}, [(0, 1), (0, 2)])
+    keys, held = [], []
+    for matched in ((0, 1, 2), (0, 2, 1)):
+        addresses = addresses_of(nodes, matched)
+        assert addresses is not None
+        keys.append(keys_of(nodes, Spot(7, matched, 0), addresses)[0])
+        held.append(lessons.held_keys(nodes, matched, (addresses, 0))[1])
+    assert keys[0] != keys[1] and held[0] != held[1]
+
+
 def test_damaged_lessons_are_refused(lessons: Lessons) -> None:
     with pytest.raises(CheckpointError, match="expected the lessons of a graph world model"):
-        read_lessons(write_lessons(lessons, 0, None)[:-20], Kinds(1, 1))
+        read_lessons(write_lessons(lessons, {}, None)[:-20], Kinds(1, 1))
 
 
 def test_lessons_of_another_format_are_refused(lessons: Lessons, monkeypatch: pytest.MonkeyPatch) -> None:
-    written = write_lessons(lessons, 0, None)
-    monkeypatch.setattr("taso_agents.world_models.graph.lesson_file.FORMAT", 3)
-    with pytest.raises(CheckpointError, match="expected lessons of format 3, found 2"):
+    written = write_lessons(lessons, {}, None)
+    monkeypatch.setattr("taso_agents.world_models.graph.lesson_file.FORMAT", 4)
+    with pytest.raises(CheckpointError, match="expected lessons of format 4, found 3: another version's"):
         read_lessons(written, Kinds(1, 1))
 
 
 def test_lessons_of_a_python_that_hashes_otherwise_are_refused(
     lessons: Lessons, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    written = write_lessons(lessons, 0, None)
+    written = write_lessons(lessons, {}, None)
     monkeypatch.setattr("taso_agents.world_models.graph.lesson_file.PROBE", (1, 2))
     with pytest.raises(CheckpointError, match="expected lessons of a Python that hashes"):
         read_lessons(written, Kinds(1, 1))
 
 
 def test_same_episodes_same_lessons(lessons: Lessons, dataset: Dataset) -> None:
-    assert torch.equal(write_lessons(learned(dataset), 1, None), write_lessons(lessons, 1, None))
+    assert torch.equal(write_lessons(learned(dataset), {}, None), write_lessons(lessons, {}, None))
 
 
 def test_without_cost_changes_only_taken_steps_teach_rewards(dataset: Dataset) -> None:

@@ -7,8 +7,10 @@ import torch
 from agent_batches import collected
 
 from taso_agents.data.collect import random_actor
-from taso_agents.data.episodes import Dataset
+from taso_agents.data.episodes import Dataset, dataset_of
+from taso_agents.dreams.env import DreamSettings, DreamVectorEnv
 from taso_agents.dreams.gap import horizons
+from taso_agents.dreams.starts import starts_of
 from taso_agents.environment.real_env import make_env
 from taso_agents.world_models.fit import encode_all, fit
 from taso_agents.world_models.graph import memory as graph_memory
@@ -53,6 +55,27 @@ def test_only_new_episodes_are_learned(model: GraphWorldModel, real: gym.Env, da
     assert torch.equal(half.get_extra_state(), model.get_extra_state())
 
 
+def test_other_episodes_are_learned_without_those_before(
+    model: GraphWorldModel, real: gym.Env, dataset: Dataset
+) -> None:
+    halves = GraphWorldModel(real.observation_space, real.action_space, GraphSettings(tokens=96))
+    for episodes in (dataset.episodes[:9], dataset.episodes[9:]):
+        fit(halves, Dataset(dataset.store, episodes))
+    assert torch.equal(halves.get_extra_state(), model.get_extra_state())
+    fit(halves, dataset_of(dataset.arrays()))  # from another store, as after its file was read
+    assert torch.equal(halves.get_extra_state(), model.get_extra_state())
+
+
+def test_equal_episodes_are_learned_as_often_as_they_were_played(real: gym.Env, dataset: Dataset) -> None:
+    model = GraphWorldModel(real.observation_space, real.action_space, GraphSettings(tokens=96))
+    taught: list[float] = []
+    for played, counted in ((2, 2), (1, 2), (3, 3)):
+        fit(model, Dataset(dataset.store, dataset.episodes[:1] * played))
+        assert list(model.learned.values()) == [counted]
+        taught.append(sum(count for *_, count in model.graphs.lessons.patches.rows()) / counted)
+    assert taught == taught[:1] * 3
+
+
 def test_a_forgotten_dream_is_an_error(
     model: GraphWorldModel, dataset: Dataset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -63,6 +86,20 @@ def test_a_forgotten_dream_is_an_error(
     with pytest.raises(OptionError, match="expected a graph of the last 2 that were dreamt"):
         model.graphs.state(numbers[0])
     assert model.graphs.state(start).candidates  # a real one is made again
+
+
+def test_more_dreams_at_once_than_graphs_are_kept_go_on(
+    model: GraphWorldModel, dataset: Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(graph_memory, "LIVE", 2)
+    starts = starts_of(model, Dataset(dataset.store, dataset.episodes[:1]), None, anywhere=False)
+    dreams = DreamVectorEnv(model, starts, 7, DreamSettings(max_steps=3))
+    observation, _ = dreams.reset(seed=0)
+    for _ in range(4):
+        first = observation["xfer_mask"].argmax(1)
+        observation, *_, info = dreams.step(np.stack([first, np.zeros(7, np.int64)], 1))
+        assert not info["invalid_action"].any()
+    assert len(model.graphs._live) <= 14
 
 
 def test_an_illegal_action_changes_nothing(model: GraphWorldModel, dataset: Dataset) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile
@@ -19,6 +20,8 @@ from taso_gym.checks import check_path
 from taso_gym.errors import CheckpointError
 
 FORMAT = 3
+DIGITS = 4
+"""Of costs in % of the start graph's, which are told apart."""
 RAGGED = {
     "nodes": "node",
     "places": "node",
@@ -75,6 +78,29 @@ class Dataset:
     def depth_histogram(self) -> NDArray[np.int64]:
         """Return how many states were seen after 0, 1, 2, … steps."""
         return np.bincount([d for e in self.episodes for d in range(len(e.graphs))])
+
+    def digests(self) -> list[str]:
+        """Return for each episode what tells it from others in any store: the graph it begins with, and its steps."""
+        node_rows, edge_rows = self.store.node_rows.rows(), self.store.edge_rows.rows()
+        found: list[str] = []
+        for e in self.episodes:
+            first = self.store.graphs[e.graphs[0]]
+            begins = node_rows[first.nodes], first.ids, edge_rows[first.edges], first.ends, *first[-2:]
+            steps = np.array(e.actions, np.int32), np.array(e.rewards, np.float32), np.stack(e.counts)
+            told = b"|".join(part.tobytes() for part in (*begins, *steps))
+            found.append(blake2b(told, digest_size=16).hexdigest())
+        return found
+
+    def cheapest(self) -> list[tuple[int, int]]:
+        """Return the actions that lead to the cheapest graph of all episodes, the first of equals."""
+        best, actions = 0.0, list[tuple[int, int]]()
+        for episode in self.episodes:
+            graphs = (self.store.graphs[number] for number in episode.graphs)
+            changes = [g.change_of(action) for g, action in zip(graphs, episode.actions, strict=False)]
+            costs = np.cumsum(changes).round(DIGITS)
+            if costs.min() < best:
+                best, actions = costs.min(), episode.actions[: int(costs.argmin()) + 1]
+        return actions
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return everything as arrays; `dataset_of` makes a dataset of them."""

@@ -62,6 +62,10 @@ class StoredGraph(NamedTuple):
     candidates: NDArray[np.int16]
     changes: NDArray[np.float32]
 
+    def change_of(self, action: tuple[int, int]) -> float:
+        """Return what an action (substitution, location) changes the cost by, in %; 0 if it is no candidate's."""
+        return float(self.changes[(self.candidates[:, :2] == action).all(1)].sum())
+
 
 class GraphStore:
     """Graphs of observations, equal ones once."""

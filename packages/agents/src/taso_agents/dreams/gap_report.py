@@ -57,7 +57,8 @@ class Gap(NamedTuple):
 def ranking(model: WorldModel, dataset: Dataset) -> Ranking:
     """Compare the predicted rewards of all candidates with the real ones, in `STATES` drawn from real episodes.
 
-    Undefined where rewards aren't what an action saves in %: those of candidates that aren't taken aren't known.
+    Undefined where no action but NO-OP was taken, and where rewards aren't what an action saves in %: then those of
+    candidates that aren't taken aren't known.
     """
     try:
         check_rewards(dataset)
@@ -81,7 +82,7 @@ def ranking(model: WorldModel, dataset: Dataset) -> Ranking:
         rounded = np.round(predicted, 6), np.round(real, 6)
         correlation = rank_correlation(*rounded) if len(np.unique(rounded[1])) > 2 else float("nan")
         rows.append((float(np.abs(predicted - real).mean()), known_mean(same), correlation))
-    return Ranking(*map(known_mean, np.array(rows).T))
+    return Ranking(*map(known_mean, np.array(rows).reshape(-1, len(Ranking._fields)).T))
 
 
 def compare(

@@ -23,11 +23,12 @@ CHANCES = (0.0, 0.25, 0.5, 0.75, 1.0)
 
 
 class Score(NamedTuple):
-    """Mean sums of rewards of one policy, in % of the start graph's cost."""
+    """Mean sums of rewards of one policy, in % of the start graph's cost; ``temperature`` is that of its dreams."""
 
     chance: float
     dream: float
     real: float
+    temperature: float = 1.0
 
 
 Act = Callable[[Arrays], NDArray[np.int64]]
@@ -65,6 +66,8 @@ def real_score(act: Act, env: LatentObservation, episodes: int) -> float:
 def scores(path: str, episodes: int, seed: int = 1) -> list[Score]:
     """Play policies between the controller of a file of dream training and chance, dreamt and for real.
 
+    Dreams have the temperature that the controller learned at.
+
     Args:
         path: of `DreamResult.save`.
         episodes: real ones of each policy; four times as many are dreamt.
@@ -80,11 +83,13 @@ def scores(path: str, episodes: int, seed: int = 1) -> list[Score]:
     real.reset()
     expect_graph_of(taso, real, path)
     env = LatentObservation(real, model)
-    dreams = DreamVectorEnv(model, Starts(*data["starts"]), 4 * episodes, DreamSettings(max_steps=max_steps))
+    how = DreamSettings(taso["settings"].get("temperature", DreamSettings().temperature), max_steps)
+    dreams = DreamVectorEnv(model, Starts(*data["starts"]), 4 * episodes, how)
     found: list[Score] = []
     for chance in CHANCES:
         dreamt, played = (mixed(policy, chance, np.random.default_rng([seed, i])) for i in range(2))
-        found.append(Score(chance, float(play_dreams(dreamt, dreams, seed).mean()), real_score(played, env, episodes)))
+        dream = float(play_dreams(dreamt, dreams, seed).mean())
+        found.append(Score(chance, dream, real_score(played, env, episodes), how.temperature))
     return found
 
 
@@ -97,7 +102,11 @@ def correlation(found: Sequence[Score]) -> float:
 def table_of_scores(found: Sequence[Sequence[Score]]) -> Table:
     """Return the scores of each policy, IQM over world models, and the correlation over all of them."""
     every = [score for row in found for score in row]
-    title = f"Scores, IQM over {len(found)} world models; correlation over {len(every)}: {correlation(every):.3f}"
+    dreamt = ", ".join(f"{temperature:g}" for temperature in sorted({score.temperature for score in every}))
+    title = (
+        f"Scores, dreamt at τ = {dreamt}, IQM over {len(found)} world models; "
+        f"correlation over {len(every)}: {correlation(every):.3f}"
+    )
     table = Table("actions by chance", "dream, % saved", "real, % saved", title=title)
     for policy in zip(*found, strict=True):
         cells = [str(iqm_estimate([getattr(score, name) for score in policy])) for name in ("dream", "real")]

@@ -27,7 +27,8 @@ class DreamTrainSettings:
         episodes: real episodes that the controller is judged by, besides the one without chance; they are data too.
         epsilon: chance of a random action in the greedy episodes.
         see_costs: the cost changes of candidates that aren't taken are known, for noisy greed and to learn from. False
-            where each has to be measured: only chance and the controller play, and only taken steps teach rewards.
+            where each has to be measured: only chance and the controller play, and only taken steps teach rewards. What
+            observations say of nodes, their run times among it, is seen as ever, and as by a PPO without cost changes.
         greed: weight of predicted rewards in a controller's scores at the start, if it sees them.
         learning_rate, gamma, gae_lambda, entropy, minibatch, epochs: of PPO in the dream.
         rollout: steps of each dream between updates.

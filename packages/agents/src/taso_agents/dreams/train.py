@@ -62,10 +62,13 @@ class DreamResult:
         return self.run.rounds
 
     def best_state(self) -> RewriteState:
-        """Return the state of the cheapest graph, which is played for once more."""
+        """Return the state of the cheapest graph of all real episodes, which is played for once more."""
         env = make_env(self.taso["model"], **self.taso["arguments"])
-        play(env, self.best.actions[: self.best.best_length])
-        return state_of(env)
+        found: list[RewriteState] = []
+        for actions in (self.dataset.cheapest(), self.best.actions[: self.best.best_length]):
+            play(env, actions)
+            found.append(state_of(env))
+        return min(found, key=lambda state: state.cost.time_ps)
 
     def save(self, path: str | Path) -> None:
         """Write world model, starts and controller as one file, which ``TasoDream-v0`` takes as ``world_model``."""
@@ -167,10 +170,8 @@ def judge(env: gym.Env, run: DreamRun, controller: MaskablePPO, settings: DreamT
     played += [play_policy(controller.policy, seen, deterministic=False, seed=seed) for seed in seeds]
     rng = np.random.default_rng(0)
     fresh = Dataset(run.dataset.store)
-    for episode in played:
-        if episode.actions[0][0] < run.model.xfers:
-            fresh.episodes.append(play_record(env, replaying(episode.actions), rng, fresh.store))
-    five, whole = horizons(run.model, fresh, (5,)) if fresh.episodes else (None, None)
+    fresh.episodes += [play_record(env, replaying(episode.actions), rng, fresh.store) for episode in played]
+    five, whole = horizons(run.model, fresh, (5,))
     run.dataset.episodes += fresh.episodes
     run.best = min([e for e in (run.best, *played) if e], key=lambda e: e.best_ps)
     drawn = float(np.mean([e.improvement_percent for e in played[1:] or played]))
@@ -181,7 +182,7 @@ def judge(env: gym.Env, run: DreamRun, controller: MaskablePPO, settings: DreamT
             drawn,
             played[0].improvement_percent,
             run.best.improvement_percent,
-            five.gap if five else float("nan"),
-            whole.gap if whole else float("nan"),
+            five.gap,
+            whole.gap,
         )
     )

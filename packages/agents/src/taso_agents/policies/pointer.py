@@ -30,6 +30,7 @@ from taso_agents.networks.candidates import (
     magnitude,
 )
 from taso_agents.networks.encoder import Encoding, GraphEncoder, box, sum_by
+from taso_gym.errors import OptionError
 
 Parts = tuple[Encoding, Candidates, Tensor]
 """The graphs, their candidates, and the candidates' embeddings (C, H)."""
@@ -49,6 +50,9 @@ class CandidatePolicy(MaskableActorCriticPolicy):
             some noise; trained like the rest. 0 begins with no opinion.
         use_sde: accepted since Stable-Baselines3 passes it; there is no continuous action to explore with it.
         kwargs: those of sb3-contrib's policy: optimizer_class, optimizer_kwargs.
+
+    Raises:
+        OptionError: another action space.
     """
 
     name: ClassVar[str]
@@ -75,6 +79,7 @@ class CandidatePolicy(MaskableActorCriticPolicy):
     def _build(self, lr_schedule: Schedule) -> None:
         assert isinstance(self.observation_space, spaces.Dict)
         self.xfers = box(self.observation_space, "xfer_mask").shape[0] - 1
+        self._check_actions(box(self.observation_space, "match_mask").shape[0])
         sees_costs = "cost_changes" in self.observation_space.spaces
         self.embed_candidates = CandidateEmbedding(self.hidden, self.xfers, sees_costs=sees_costs)
         self.greed = nn.Parameter(torch.tensor(float(self.initial_greed))) if sees_costs else None
@@ -84,6 +89,16 @@ class CandidatePolicy(MaskableActorCriticPolicy):
         self.build_heads()
         arguments: dict[str, Any] = {"lr": lr_schedule(1.0), **self.optimizer_kwargs}
         self.optimizer = self.optimizer_class(self.parameters(), **arguments)
+
+    def _check_actions(self, candidates: int) -> None:
+        """Raise OptionError for actions that are neither (substitution, location) nor numbers of candidates."""
+        space = self.action_space
+        pairs = isinstance(space, spaces.MultiDiscrete) and space.shape == (2,) and space.nvec[0] == self.xfers + 1
+        if not pairs and not (isinstance(space, spaces.Discrete) and space.n == candidates + 1):
+            raise OptionError(
+                f"expected actions (substitution, location) of {self.xfers} substitutions, or of CandidateAction, "
+                f"Discrete({candidates + 1}), found {space}"
+            )
 
     def build_heads(self) -> None:
         """Make the layers that `log_probs` uses."""

@@ -62,6 +62,9 @@ def train(
 
     The same settings and seed give the same result on the same machine, killed and resumed or not.
 
+    With another ``reward`` than the run time PPO learns from that; the best graph and policy, and what is imitated and
+    restarted from, are those of the least run time all the same.
+
     Args:
         model: id of an environment, or path of an ONNX file.
         settings: hyperparameters.

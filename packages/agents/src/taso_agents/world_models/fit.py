@@ -240,7 +240,7 @@ def batches(count: int, size: int, rng: np.random.Generator) -> list[np.ndarray]
 
 def descend(loss: Tensor, model: nn.Module, optimizer: torch.optim.Optimizer, gradient_norm: float) -> None:
     """Take one step down a loss."""
-    optimizer.zero_grad()
+    model.zero_grad()  # of all that is clipped together, the optimizer's or not
     loss.backward()
     torch.nn.utils.clip_grad_norm_(model.parameters(), gradient_norm)
     optimizer.step()

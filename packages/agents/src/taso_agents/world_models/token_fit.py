@@ -71,7 +71,7 @@ def window_loss(model: TokenWorldModel, dataset: Dataset, windows: Windows) -> t
         step = model.transition(tokens, now, chosen, model.seen)
         edits = edits_of(now, model.fitting(windows.counts[:, k + 1]), windows.origins[:, k])
         add(parts, edit_losses(model, step, edits, B))
-        tokens, _ = model.transition.carry_out(step, Edits(edits.stays, edits.new.clamp(max=model.settings.most_new)))
+        tokens, _ = model.transition.carry_out(step, edits)
         after = model.lay_out(windows.counts[:, k + 1])
         apart = (tokens - real[:, k + 1].detach()).square().mean(2)[after.valid].mean()
         add(parts, {"likeness": apart, "dreamt": value_loss(model, tokens, after, rewards[:, k + 1])})

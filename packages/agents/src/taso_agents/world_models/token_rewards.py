@@ -45,10 +45,8 @@ def check_rewards(dataset: Dataset) -> None:
         OptionError: they aren't, so that they can't be learned from the candidates' cost changes.
     """
     for episode in dataset.episodes:
-        for number, (xfer, location), reward in zip(episode.graphs, episode.actions, episode.rewards, strict=False):
-            graph = dataset.store.graphs[number]
-            which = (graph.candidates[:, 0] == xfer) & (graph.candidates[:, 1] == location)
-            saved = -float(graph.changes[which].sum())
+        for number, action, reward in zip(episode.graphs, episode.actions, episode.rewards, strict=False):
+            saved = -dataset.store.graphs[number].change_of(action)
             reward = min(max(reward, -MAX_CHANGE_PERCENT), MAX_CHANGE_PERCENT)  # as changes are
             if abs(reward - saved) > 1e-3 + 1e-3 * abs(saved):
                 raise OptionError(

@@ -95,10 +95,14 @@ class TokenTransition(nn.Module):
         return Step(layout, stays[:, 0], new, moved, state)
 
     def carry_out(self, step: Step, edits: Edits) -> tuple[Tensor, Arrangement]:
-        """Return the tokens (B, M, D) after these edits, and how they are arranged."""
+        """Return the tokens (B, M, D) after these edits, and how they are arranged.
+
+        More than R may come behind one: those from the R-th on are made alike.
+        """
         found = arrange(step.layout, edits)
         is_new = found.number >= 0
-        made = self.make(step.state[found.item[is_new]] + self.number(found.number[is_new]))
+        number = found.number[is_new].clamp(max=self.most_new - 1)
+        made = self.make(step.state[found.item[is_new]] + self.number(number))
         rows = step.moved[found.item].index_put((is_new.nonzero()[:, 0],), functional.layer_norm(made, (self.width,)))
         empty = rows.new_zeros(*step.layout.valid.shape, self.width)
         return empty.index_put((found.graph, found.slot), rows), found

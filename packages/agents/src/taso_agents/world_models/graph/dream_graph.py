@@ -19,7 +19,9 @@ consumer; from the 256th on these aren't told apart."""
 Link = tuple[int, int]
 """(node, kind of the edge to or from it)."""
 Address = tuple[int, ...]
-"""(number of a known node, moves): move i ≥ 0 goes to the producer of input i, ~i to consumer i; empty for none."""
+"""(number of a known node, moves): move i ≥ 0 goes to the producer of input i, -2 - i to consumer i; empty for none.
+
+No move is -1, for Python hashes it as it does -2."""
 
 
 class DreamNode(NamedTuple):
@@ -102,10 +104,10 @@ def address_of(nodes: Nodes, known: Sequence[int], target: int) -> Address:
                     further.append((y, (*way, i)))
             for i, (y, _) in enumerate(node.uses if len(node.uses) < HUB else ()):
                 if y == target:
-                    return (*way, ~i)
+                    return (*way, -2 - i)
                 if y not in passed:
                     passed.add(y)
-                    further.append((y, (*way, ~i)))
+                    further.append((y, (*way, -2 - i)))
         frontier = further
     return ()
 
@@ -117,7 +119,7 @@ def follow_address(nodes: Nodes, known: Sequence[int], address: Address) -> int 
     x = known[address[0]]
     for move in address[1:]:
         links = nodes[x].inputs if move >= 0 else nodes[x].uses
-        i = move if move >= 0 else ~move
+        i = move if move >= 0 else -2 - move
         if i >= len(links):
             return None
         x = links[i][0]

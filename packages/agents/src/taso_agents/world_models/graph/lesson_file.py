@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import zlib
+from collections import Counter
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -16,18 +18,18 @@ from taso_agents.world_models.graph.lessons import Lessons
 from taso_agents.world_models.graph.seen_graph import Kinds, SeenGraph
 from taso_gym.errors import CheckpointError
 
-FORMAT = 2
+FORMAT = 3
 PROBE = (0, (1, -2), 2**40)
 """What surrounds a node is told by Python's hash of tuples of integers, which another Python may compute otherwise."""
 
 
-def write_lessons(lessons: Lessons, learned: int, start: SeenGraph | None) -> Tensor:
-    """Return lessons, the number of episodes that they are from and the graph that episodes begin with as bytes."""
+def write_lessons(lessons: Lessons, learned: Mapping[str, int], start: SeenGraph | None) -> Tensor:
+    """Return lessons, how often each episode was learned and the graph that episodes begin with as bytes."""
     kinds = lessons.kinds
     content = {
         "format": FORMAT,
         "hash": hash(PROBE),
-        "learned": learned,
+        "learned": dict(learned),
         "nodes": kinds.nodes.rows().tolist(),
         "edges": kinds.edges.rows().tolist(),
         "patches": list(lessons.patches.rows()),
@@ -42,7 +44,7 @@ def write_lessons(lessons: Lessons, learned: int, start: SeenGraph | None) -> Te
     return torch.from_numpy(np.frombuffer(packed, np.uint8).copy())
 
 
-def read_lessons(state: Tensor, kinds: Kinds) -> tuple[Lessons, int, SeenGraph | None]:
+def read_lessons(state: Tensor, kinds: Kinds) -> tuple[Lessons, Counter[str], SeenGraph | None]:
     """Return what `write_lessons` was given.
 
     Args:
@@ -58,7 +60,7 @@ def read_lessons(state: Tensor, kinds: Kinds) -> tuple[Lessons, int, SeenGraph |
     except (zlib.error, ValueError, KeyError, TypeError, AttributeError) as error:
         raise CheckpointError(f"expected the lessons of a graph world model: {error}") from error
     if form != FORMAT:
-        raise CheckpointError(f"expected lessons of format {FORMAT}, found {form}")
+        raise CheckpointError(f"expected lessons of format {FORMAT}, found {form}: another version's")
     if found != hash(PROBE):
         raise CheckpointError(f"expected lessons of a Python that hashes {PROBE} as {hash(PROBE)}, found {found}")
     kinds.nodes.fill(np.array(content["nodes"], np.float32).reshape(-1, kinds.nodes.width))
@@ -78,7 +80,7 @@ def read_lessons(state: Tensor, kinds: Kinds) -> tuple[Lessons, int, SeenGraph |
         lessons.found[tuple(codes)] = {_frozen(outcome): count for outcome, count in cell}
     lessons.settle()
     start = content["start"]
-    return lessons, content["learned"], None if start is None else SeenGraph.of(*start)
+    return lessons, Counter(content["learned"]), None if start is None else SeenGraph.of(*start)
 
 
 def _frozen(value: Any) -> Any:

@@ -58,12 +58,12 @@ class Lessons:
         self.found: dict[tuple[int, ...], dict[tuple[tuple[int, tuple[Place, ...]], ...], int]] = {}
         self.hope = 0.0
         self.unplaced = 0
-        self._store: tuple[int, ...] = ()
+        self._store: tuple[GraphStore, int, int] | None = None
         self._tables: tuple[list[int], list[int]] = ([], [])
 
     def seen(self, store: GraphStore, stored: StoredGraph) -> SeenGraph:
         """Return a stored graph."""
-        shape = (id(store), len(store.node_rows), len(store.edge_rows))
+        shape = store, len(store.node_rows), len(store.edge_rows)
         if self._store != shape:
             rows = store.node_rows.rows(), store.edge_rows.rows()
             self._store, self._tables = shape, (self.kinds.label(rows[0]), self.kinds.edge(rows[1]))

@@ -16,7 +16,7 @@ from taso_agents.world_models.graph.seen_graph import SeenGraph, inherit
 from taso_gym.errors import OptionError
 
 LIVE = 6000
-"""Dreamt graphs that are kept; each dream needs its last one, of about 50 KB."""
+"""Dreamt graphs that are kept, or twice as many as dreams go on at once; each needs its last one, of about 50 KB."""
 NUMBERS = 2**24
 """Graphs that are told apart: a 32-bit float holds these numbers exactly."""
 NUMBER_SCALE = 2.0**-20
@@ -39,7 +39,7 @@ class GraphMemory:
         self._number_of: dict[bytes, int] = {}
         self._live: OrderedDict[int, DreamState] = OrderedDict()
         self._followed: dict[tuple[int, int], int] = {}
-        self._next = 0
+        self._next = self._at_once = 0
         self._last: DreamState | None = None
         self._looks, self._look_of = np.zeros((64, width), np.float32), dict[int, int]()
         if start is not None:
@@ -65,6 +65,15 @@ class GraphMemory:
             )
         )
 
+    @property
+    def most(self) -> int:
+        """How many of the dreamt graphs are kept that were last used."""
+        return max(LIVE, 2 * self._at_once)
+
+    def make_room(self, dreams: int) -> None:
+        """Keep what so many dreams need that go on at once: the graph of each, and the next."""
+        self._at_once = max(self._at_once, dreams)
+
     def state(self, number: int) -> DreamState:
         """Return the graph of a number.
 
@@ -74,9 +83,9 @@ class GraphMemory:
         found = self._live.get(number)
         if found is None:
             if number not in self._real:
-                raise OptionError(f"expected a graph of the last {LIVE} that were dreamt, found number {number}")
+                raise OptionError(f"expected a graph of the last {self.most} that were dreamt, found number {number}")
             found = self._see(self._real[number])
-            self._keep(number, found)
+        self._keep(number, found)
         return found
 
     def following(self, number: int, place: int, temperature: float = 0.0, seed: int = 0) -> int:
@@ -85,6 +94,7 @@ class GraphMemory:
             return number
         known = self._followed.get((number, place)) if temperature == 0 else None
         if known is not None and known in self._live:
+            self._live.move_to_end(known)
             return known
         child = self._imagination.step(self.state(number), place, temperature, random.Random(seed))
         found = self._number()
@@ -126,10 +136,12 @@ class GraphMemory:
         return found
 
     def _keep(self, number: int, state: DreamState) -> None:
+        """Keep a graph as the last that was used."""
         self._live[number] = state
-        if len(self._live) > LIVE:
+        self._live.move_to_end(number)
+        if len(self._live) > self.most:
             self._live.popitem(last=False)
-        if len(self._followed) > LIVE:
+        if len(self._followed) > self.most:
             self._followed.clear()
 
     def _see(self, real: SeenGraph) -> DreamState:

@@ -8,6 +8,7 @@ policy sees of it is a token for each candidate.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -38,7 +39,8 @@ class GraphSettings:
         tokens: most candidates M that a policy sees. `taso_agents.dreams.train` replaces 0 by a quarter more than the
             start graph's.
         width: numbers D that stand for the surroundings of a candidate, drawn by chance for each kind of them.
-        see_costs: learn what every candidate would save, which the data say; False: of the steps taken only.
+        see_costs: learn what every candidate would save, which the data say; False: of the steps taken only. Where none
+            was like it, but what the rewrite does is known, the run times in the features of nodes say it either way.
         hope: what a rewrite is thought to save in % of which nothing is known, if only taken steps teach rewards: it is
             tried, then (R-max, Brafman and Tennenholtz 2002).
     """
@@ -98,11 +100,11 @@ class GraphWorldModel(Memoryless):
         super().__init__(action_space, settings or GraphSettings(tokens=640))
         assert self.settings.tokens > 0
         widths = [box(observation_space, key).shape[1] for key in ("nodes", "edge_features")]
-        self.learned = 0
+        self.learned = Counter[str]()
         self._take_up(Lessons(Kinds(*widths)), None)
 
     def prepare(self, dataset: Dataset) -> None:
-        """Learn from the episodes that are new.
+        """Learn from the episodes that are new; from equal ones as often as they are there.
 
         Raises:
             OptionError: rewards aren't the cost changes that the data show, so they can't be learned from them.
@@ -111,10 +113,13 @@ class GraphWorldModel(Memoryless):
         if not self.learned:
             self.encode(dataset.store.batch(dataset.episodes[0].graphs[:1]))
         lessons = self.graphs.lessons
-        for episode in dataset.episodes[self.learned :]:
-            lessons.learn(dataset.store, episode, self.settings.see_costs)
+        met = Counter[str]()
+        for episode, digest in zip(dataset.episodes, dataset.digests(), strict=True):
+            met[digest] += 1
+            if met[digest] > self.learned[digest]:
+                self.learned[digest] += 1
+                lessons.learn(dataset.store, episode, self.settings.see_costs)
         lessons.settle()
-        self.learned = len(dataset.episodes)
         self.seen |= dataset.seen()
         self.graphs.forget_dreams()
 
@@ -208,6 +213,7 @@ class GraphWorldModel(Memoryless):
 
     def _chosen(self, numbers: Tensor, xfer: Tensor, location: Tensor) -> tuple[Tensor, Tensor]:
         """Return the places (B,) of actions among the candidates of graphs, and their rewards (B,)."""
+        self.graphs.make_room(len(numbers))
         places, rewards = torch.full_like(numbers, -1), torch.zeros(len(numbers))
         for row, (number, rule, at) in enumerate(zip(numbers.tolist(), xfer.tolist(), location.tolist(), strict=True)):
             candidates = self.graphs.state(number).candidates
