@@ -24,7 +24,7 @@ from taso_gym.equivalence import Baseline
 from taso_gym.errors import ModelError, TasoError
 from taso_gym.graph import Graph
 from taso_gym.rules.state import RewriteState
-from taso_gym.search.bouts import HOPELESS, Bout
+from taso_gym.search.bouts import Bout
 from taso_gym.search.contest import FIRST, IDLE, Contest
 from taso_gym.search.finalist import Finalist
 from taso_gym.search.race import race, race_seconds
@@ -33,6 +33,9 @@ from taso_gym.search.run import Budget, SearchResult, run
 SAMPLE, LAST = 0.2, 0.2
 """Parts of the time for the first search of a network for one sample, and that are kept for the last race at most,
 which takes longer where runs take seconds."""
+HOPELESS = 1.5
+"""A loop that is predicted to take so many times as long as the batch at once isn't run. Each has been looked at once,
+by which short kernels, as those for one sample, seem to take a quarter longer than they do."""
 COSTING = 0.5
 """Part of the time that is left which measuring what the model executes may have taken: as long as it may take again,
 for one sample, and longer where what the model executes was measured before, and what it does for one sample wasn't."""
