@@ -14,6 +14,7 @@ from taso_gym.rules.files import package_sets, read_rules
 from taso_gym.rules.rule import Rule
 from taso_gym.rules.ruleset import RuleSet, is_portable, rule_digest
 from taso_gym.rules.state import RewriteState, check
+from taso_gym.tensor import numpy_dtype
 from taso_substitutions.verify import Passed, check_rule, trial
 from taso_substitutions.verify.sampling import sample_instances
 from taso_substitutions.verify.values import numbers, relative_error
@@ -96,15 +97,17 @@ def test_a_guard_of_softmax_stays_where_scores_may_overflow(dtype: str) -> None:
     assert bool(state.matches[RULES.index("guard-of-softmax")]) is (dtype == "float")
 
 
-NUMPY = {"float": np.float32, "float16": np.float16, "double": np.float64}
+NUMPY = {name: numpy_dtype(name) for name in ("float", "float16", "bfloat16", "double")}
 
 
 @pytest.mark.parametrize(
     ("name", "body", "dtype", "applies"),
     [
         ("layer-norm-write-out", "y = LayerNormalization <epsilon = 1e-12> (x, s, s)", "float", True),
-        ("layer-norm-write-out", "y = LayerNormalization <epsilon = 1e-12> (x, s, s)", "float16", False),
-        ("layer-norm-write-out", "y = LayerNormalization <epsilon = 1e-5> (x, s, s)", "float16", True),
+        ("layer-norm-write-out", "y = LayerNormalization <epsilon = 1e-5> (x, s, s)", "float16", False),
+        ("layer-norm-write-out", "y = LayerNormalization <epsilon = 1e-5> (x, s, s)", "bfloat16", False),
+        ("elu-write-out", "y = Elu <alpha = 0.5> (x)", "float16", True),
+        ("elu-write-out", "y = Elu <alpha = 1e-12> (x)", "float16", False),
         ("div-const-to-mul", "y = Div(x, c)", "float", True),
         ("div-const-to-mul", "y = Div(x, c)", "float16", False),
         ("fast-gelu-of-standard", 'y = Gelu <approximate = "tanh"> (x)', "float", True),
@@ -115,10 +118,20 @@ NUMPY = {"float": np.float32, "float16": np.float16, "double": np.float64}
     ],
 )
 def test_types_in_which_a_number_is_lost_are_left(name: str, body: str, dtype: str, applies: bool) -> None:
-    """1e-12 is 0 in float16, the reciprocal of 1e-5 infinite; a double Gemm has its alpha in float32, FastGelu all."""
+    """1e-12 is 0 in float16, the reciprocal of 1e-5 infinite; a double Gemm has its alpha in float32, FastGelu all.
+
+    LayerNormalization computes halves in float32 (stash_type), which its parts wouldn't.
+    """
     graph = graph_of(f"g ({dtype}[4, 4] x, {dtype}[4] s) => (y) {{ {body} }}", c=np.full((4, 4), 1e-5, NUMPY[dtype]))
     state = RewriteState(graph, RULES)
     assert bool(state.matches[RULES.index(name)]) is applies
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.5])
+def test_a_slope_of_0_is_no_factor_of_what_may_be_infinite(alpha: float) -> None:
+    graph = graph_of(f"g (float[4] x) => (y) {{ y = LeakyRelu <alpha = {alpha}> (x) }}")
+    state = RewriteState(graph, RULES)
+    assert bool(state.matches[RULES.index("leaky-relu-as-max")]) is bool(alpha)
 
 
 @pytest.mark.parametrize("clip", ["Clip(a, l)", "Clip(a, , u)", "Clip(a)", "Clip(a, l, u)"])

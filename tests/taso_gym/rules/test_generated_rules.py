@@ -6,7 +6,7 @@ import pytest
 
 from taso_gym.rules.files import generated_sets
 from taso_gym.rules.rule import Rule
-from taso_gym.rules.ruleset import RuleSet
+from taso_gym.rules.ruleset import RuleSet, operators_of
 from taso_substitutions.verify import Passed, check_rule
 
 BASIS = RuleSet.load("basis", numerics="fast")
@@ -29,6 +29,12 @@ def test_the_basis_holds_on_sampled_instances(rule: Rule) -> None:
 def test_all_hold_on_many_instances(rule: Rule) -> None:
     found = check_rule(rule, instances=24, draws=4, seed=2)
     assert isinstance(found, Passed), str(found)
+
+
+@pytest.mark.parametrize("name", generated_sets())
+def test_no_softmax_is_written_out_by_default(name: str) -> None:
+    """Its exponentials would overflow."""
+    assert [rule.text for rule in RuleSet.load(name) if "Exp" in operators_of(rule.rhs) - operators_of(rule.lhs)] == []
 
 
 def test_files_are_found_by_name() -> None:

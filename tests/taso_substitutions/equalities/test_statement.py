@@ -4,7 +4,7 @@ from taso_gym.rules.notation import parse_rules
 from taso_substitutions.enumeration.fragments import FRAGMENTS
 from taso_substitutions.equalities.generalise import Generaliser
 from taso_substitutions.equalities.sizes import equalities
-from taso_substitutions.equalities.statement import is_proved, outcome_of
+from taso_substitutions.equalities.statement import first_that_passes, is_proved, outcome_of
 from taso_substitutions.verify.trial import Counterexample
 
 
@@ -64,3 +64,14 @@ def test_what_is_false_at_a_rank_that_is_rarely_sampled_is_not_proved() -> None:
     turned = "Transpose(Mul(x1, Transpose(x0, perm=[0, 1, 3, 2])), perm=[0, 1, 3, 2])"
     (rule,) = parse_rules(f"r: Mul(x0, x1) => {turned} if rank(x1) == 0 and rank(x0) >= 4")
     assert not is_proved(rule)
+
+
+def test_what_makes_an_exp_is_fast() -> None:
+    written_out = "Softmax(x0, axis=1) => Div(Exp(x0), ReduceSum(Exp(x0), axes=[1], keepdims=1))"
+    heads = [line.partition("(")[0] for line in lifted(written_out, "softmax", "x")]
+    assert heads == ["rule [fast]: Softmax", "rule-back: Div"]
+
+
+def test_what_moves_an_exp_keeps_every_bit() -> None:
+    rule = first_that_passes("r", "Exp(Transpose(x, perm=p)) => Transpose(Exp(x), perm=p)", iter([[]]))
+    assert rule is not None and rule.numerics == "exact"

@@ -37,6 +37,8 @@ TRUE: list[tuple[str, dict[str, Any]]] = [
      "Slice(x, starts=[2], ends=[4], axes=[0], steps=[1])"), {"x": (7, 2)}),
     ("Conv(Pad(x, pads=[0, 0, 1, 2, 0, 0, 1, 2]), w) => Conv(x, w, pads=[1, 2, 1, 2])",
      {"x": (2, 3, 8, 9), "w": (4, 3, 3, 3)}),
+    ("Mul(MatMul(a, b), MatMul(Tanh(MatMul(d, e)), f)) => Mul(MatMul(Tanh(MatMul(d, e)), f), MatMul(a, b))",
+     {"a": (2, 3), "b": (3, 4), "d": (2, 5), "e": (5, 6), "f": (6, 4)}),
 ]  # fmt: skip
 
 
@@ -130,6 +132,9 @@ FALSE: list[tuple[str, dict[str, Any]]] = [
     ("ReduceMean(Relu(x), axes=[1]) => Relu(ReduceMean(x, axes=[1]))", {"x": (2, 3)}),
     ("ReduceMax(Add(x, y), axes=[1]) => Add(ReduceMax(x, axes=[1]), y)", {"x": (2, 3), "y": (2, 3)}),
     ("Softmax(Add(x, y), axis=1) => Softmax(x, axis=1)", {"x": (2, 3), "y": (1, 3)}),
+    # an index of a sum within a function is none of the sum around it
+    (("Mul(ReduceSum(x, axes=[0], keepdims=0), ReduceSum(Tanh(ReduceSum(y, axes=[1], keepdims=0)), axes=[0], "
+     "keepdims=0)) => ReduceSum(MatMul(Tanh(Mul(y, dim(y, 1))), x), axes=[0], keepdims=0)"), {"x": (3,), "y": (5, 3)}),
 ]  # fmt: skip
 
 

@@ -113,11 +113,11 @@ class Polynomial:
         return collect(canonical(t.coefficient, (*t.bound, (variable, size)), t.factors) for t in self.terms.values())
 
     def substitute(self, mapping: Mapping[str, Index]) -> Polynomial:
-        """Replace free index variables by indices."""
-        renamed = (
-            canonical(t.coefficient, t.bound, tuple(rename(f, mapping) for f in t.factors)) for t in self.terms.values()
-        )
-        return collect(renamed)
+        """Replace free index variables by indices, none of them of a variable that is bound in here.
+
+        `canonical` names what it binds by the height of the term, and so otherwise than what is bound in its factors.
+        """
+        return collect(_substituted(t, mapping) for t in self.terms.values())
 
     def free(self) -> set[str]:
         """Return the index variables that occur free."""
@@ -198,6 +198,13 @@ def _inverse_of(factor: Factor) -> Polynomial:
     if factor[:2] == ("f", "sqrt") and (factor[2][0].constant or 0) > 0:
         return atom(factor).scale(1 / factor[2][0].constant)
     return factor[2][0] if factor[:2] == ("f", "inv") else atom(("f", "inv", (atom(factor),)))
+
+
+def _substituted(term: Term, mapping: Mapping[str, Index]) -> Term | None:
+    """Replace free index variables of a term; bound ones may be called as some that are to be replaced."""
+    bound = {name for name, _ in term.bound}
+    free = {name: index for name, index in mapping.items() if name not in bound}
+    return canonical(term.coefficient, term.bound, tuple(rename(f, free) for f in term.factors))
 
 
 def _times(a: Term, b: Term) -> Term | None:
