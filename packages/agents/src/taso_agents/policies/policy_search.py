@@ -16,7 +16,6 @@ from taso_gym.errors import OptionError
 from taso_gym.observation import Features, Observation, Observer, Scale, count_rows
 from taso_gym.rules.state import RewriteState
 from taso_gym.search import Searcher
-from taso_gym.search.saved_tree import check_frontier
 
 
 class PolicySearch(Searcher):
@@ -73,7 +72,7 @@ class PolicySearch(Searcher):
         """Stand where it was."""
         self._at, self._length, self._episode = frontier
         counts = [self._length, self._episode]
-        check_frontier(len(self._tree), len(self._start.rules), indices=[self._at], counts=counts)
+        self.expect_frontier(indices=[self._at], counts=counts)
 
     def observer(self, state: RewriteState) -> Observer:
         """Return what shows a state."""

@@ -34,9 +34,9 @@ def judge_of(
     given: dict[str, Any] = {"cache": cache, "progress": progress, "threads": threads}
     options = {name: given[name] for name in costs.options_of(cost) & given.keys()}
     judge = costs.load(cost, dims=costs.bind_dims(graph), start=graph, **options)
-    recorded = re.search(r"\|(\d+) threads$", judge.table.device) if isinstance(judge, RecordedCost) else None
-    if recorded and int(recorded[1]) != threads:
-        say(f"{cost} was recorded with --threads {recorded[1]}, and --threads is {threads} here")
+    recorded = judge.table.threads if isinstance(judge, RecordedCost) else None
+    if recorded and recorded != threads:
+        say(f"{cost} was recorded with --threads {recorded}, and --threads is {threads} here")
     return judge
 
 

@@ -9,13 +9,8 @@ from typing import cast
 
 from taso_gym.console import say
 from taso_gym.cost.measure import SessionSettings
-from taso_gym.cost.session_settings import DEFAULT, code, write_settings
+from taso_gym.cost.session_settings import DEFAULT, KEYS, code, write_settings
 from taso_gym.errors import OptionError
-
-KEYS = frozenset(
-    {"graph_optimization_level", "disabled_optimizers", "intra_op_num_threads", "providers", "onnxruntime"}
-)
-"""What `write_settings` writes."""
 
 
 def settings_file(output: Path) -> Path:
@@ -49,4 +44,4 @@ def _holds_settings(file: Path) -> bool:
         found: object = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):  # not to be read, or no JSON
         return False
-    return isinstance(found, dict) and cast("dict[str, object]", found).keys() == KEYS
+    return isinstance(found, dict) and cast("dict[str, object]", found).keys() == set(KEYS)

@@ -76,10 +76,10 @@ class Table:
     view_ps: int = 0
 
     @property
-    def threads(self) -> int:
-        """Threads that it was recorded with; 1 where it doesn't say."""
+    def threads(self) -> int | None:
+        """Threads that it was recorded with; None where it doesn't say."""
         found = re.search(r"\|([1-9]\d*) threads$", self.device)
-        return int(found[1]) if found else 1
+        return int(found[1]) if found else None
 
     def save(self, path: str | Path) -> None:
         """Write the table, whole or not at all; equal tables give equal files.
@@ -163,7 +163,8 @@ class RecordedCost(RegionalCost):
         super().__init__(f"recorded:{argument}", dims, start, strict=strict)
         self.table = Table.load(Path(argument) if argument.endswith(SUFFIX) else TABLES / f"{argument}{SUFFIX}")
         self.strict = strict
-        self.bound_device = fastest("cuda" if PROVIDERS["cuda"] in self.table.device else "cpu", self.table.threads)
+        provider = "cuda" if PROVIDERS["cuda"] in self.table.device else "cpu"
+        self.bound_device = fastest(provider, self.table.threads or 1)
         self._layouts = Layouts(self.table.block)
 
     @property

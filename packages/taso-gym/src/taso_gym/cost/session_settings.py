@@ -30,6 +30,9 @@ CANDIDATES = (
 )
 """What is tried besides the default."""
 
+KEYS = ("graph_optimization_level", "disabled_optimizers", "intra_op_num_threads", "providers", "onnxruntime")
+"""Of the file of settings."""
+
 FIRST_LOOK = 10
 """Rounds of the first look at each, beside the default: all at once would take the memory of as many models."""
 
@@ -61,14 +64,9 @@ def best_settings(
 
 def write_settings(path: Path, settings: SessionSettings, threads: int, provider: str = "cpu") -> None:
     """Write settings as JSON, in onnxruntime's words."""
-    content = {
-        "graph_optimization_level": level_name(settings),
-        "disabled_optimizers": list(settings.disabled),
-        "intra_op_num_threads": threads,
-        "providers": [PROVIDERS[provider]],
-        "onnxruntime": require("onnxruntime").__version__,
-    }
-    write_text(path, json.dumps(content, indent=1) + "\n")
+    version = require("onnxruntime").__version__
+    values = (level_name(settings), list(settings.disabled), threads, [PROVIDERS[provider]], version)
+    write_text(path, json.dumps(dict(zip(KEYS, values, strict=True)), indent=1) + "\n")
 
 
 def code(model: Path, settings: SessionSettings, threads: int, provider: str = "cpu") -> str:

@@ -11,7 +11,6 @@ import numpy as np
 from taso_gym.checks import check_positive
 from taso_gym.cost.objective import Objective
 from taso_gym.rules.state import Match, RewriteState
-from taso_gym.search.saved_tree import check_frontier
 from taso_gym.search.searcher import Searcher
 
 
@@ -93,9 +92,7 @@ class Beam(Searcher):
         self._seen = set(seen)
         self._children = {h: (v, p, Match(rule, tuple(nodes), variant)) for h, v, p, rule, nodes, variant in children}
         self._candidates = None
-        check_frontier(
-            len(self._tree),
-            len(self._start.rules),
+        self.expect_frontier(
             matches=[match for _, _, match in self._children.values()],
             indices=[*self._beam, *(parent for _, parent, _ in self._children.values())],
             counts=[*self._seen, *self._children, self._stale, self._weighed],

@@ -21,7 +21,6 @@ import numpy as np
 
 from taso_gym.cost.objective import Objective
 from taso_gym.rules.state import Match, RewriteState
-from taso_gym.search.saved_tree import check_frontier
 from taso_gym.search.searcher import Searcher
 
 LOOKED_AT, DEARER = 0.002, 0.5
@@ -237,9 +236,7 @@ class Descent(Searcher):
         self._lowest = frontier["lowest"]
         self._seen = set(frontier["seen"])
         found = [*self._waiting, *self._weighed, *self._doubtful]
-        check_frontier(
-            len(self._tree),
-            len(self._start.rules),
+        self.expect_frontier(
             matches=[match for match, _ in found],
             indices=[self._lowest],
             values=[*(change for _, change in found), *self._rival_gains.values()],

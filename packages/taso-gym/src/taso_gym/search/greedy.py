@@ -9,7 +9,6 @@ import numpy as np
 
 from taso_gym.cost.objective import Objective
 from taso_gym.rules.state import Match, RewriteState
-from taso_gym.search.saved_tree import check_frontier
 from taso_gym.search.searcher import Searcher
 
 
@@ -58,4 +57,4 @@ class Greedy(Searcher):
     def resume(self, frontier: Any) -> None:
         """Take it up."""
         self._changes = list(frontier)
-        check_frontier(len(self._tree), len(self._start.rules), values=self._changes)
+        self.expect_frontier(values=self._changes)

@@ -20,7 +20,6 @@ from taso_gym.errors import CostError, OptionError
 from taso_gym.graph import Graph
 from taso_gym.rules.state import Match, RewriteState
 from taso_gym.search.ranking import ChangeModel, change_features
-from taso_gym.search.saved_tree import check_frontier
 from taso_gym.search.searcher import Searcher
 
 ORDERS = ("learned", "roofline", "random")
@@ -230,7 +229,6 @@ class Ranked(Searcher):
         self._start_ps = frontier["start"]
         self._judge.resume(self._start_ps)
         self._in_vain, self.model = frontier["in vain"], ChangeModel()
-        rules = len(self._start.rules)
-        check_frontier(len(self._tree), rules, matches=self._rejected, counts=[self._in_vain], values=[self._start_ps])
+        self.expect_frontier(matches=self._rejected, counts=[self._in_vain], values=[self._start_ps])
         for features, change in frontier["learnt"]:
             self.model.learn(features, change)

@@ -21,7 +21,7 @@ from taso_gym.cost_model import Cost, CostModel
 from taso_gym.errors import OptionError
 from taso_gym.graph import Graph
 from taso_gym.rules.state import Match, RewriteState
-from taso_gym.search.saved_tree import check_tree
+from taso_gym.search.saved_tree import check_frontier, check_tree
 
 T = TypeVar("T")
 
@@ -157,7 +157,15 @@ class Searcher(ABC):
 
     @abstractmethod
     def resume(self, frontier: Any) -> None:
-        """Go on from what `frontier` returned."""
+        """Go on from what `frontier` returned.
+
+        Raises:
+            ValueError: it is nothing that a search writes; see `expect_frontier`.
+        """
+
+    def expect_frontier(self, **numbers: Any) -> None:
+        """Raise ValueError for numbers that no search of this tree and these rules writes (see `check_frontier`)."""
+        check_frontier(len(self._tree), len(self._start.rules), **numbers)
 
     def state(self, index: int) -> RewriteState:
         """Return a state of the tree, rebuilt if it isn't kept."""

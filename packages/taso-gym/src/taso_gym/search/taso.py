@@ -20,7 +20,6 @@ from taso_gym.cost.objective import Objective
 from taso_gym.errors import OptionError
 from taso_gym.rules.state import Match, RewriteState
 from taso_gym.search.descent import Descent
-from taso_gym.search.saved_tree import check_frontier
 
 MOST_QUEUED = 500_000
 """Graphs that wait at most; then the dearer half is forgotten."""
@@ -125,9 +124,7 @@ class Taso(Descent):
         heapq.heapify(self._queue)
         self._found, self._descending = frontier["found"], frontier["descending"]
         self._open, self._opened = list(frontier["open"]), frontier["opened"]
-        check_frontier(
-            len(self._tree),
-            len(self._start.rules),
+        self.expect_frontier(
             matches=[match for *_, match in self._queue],
             indices=[*self._open, *(parent for _, _, parent, _ in self._queue)],
             counts=[self._found, self._opened],

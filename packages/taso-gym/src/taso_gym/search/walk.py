@@ -9,7 +9,6 @@ import numpy as np
 from taso_gym.checks import check_positive
 from taso_gym.cost.objective import Objective
 from taso_gym.rules.state import RewriteState
-from taso_gym.search.saved_tree import check_frontier
 from taso_gym.search.searcher import Searcher
 
 
@@ -51,4 +50,4 @@ class RandomWalk(Searcher):
     def resume(self, frontier: Any) -> None:
         """Stand where the walk was."""
         self._at, self._length = frontier
-        check_frontier(len(self._tree), len(self._start.rules), indices=[self._at], counts=[self._length])
+        self.expect_frontier(indices=[self._at], counts=[self._length])
