@@ -9,7 +9,6 @@ from typing import Any
 
 from taso_gym import cost as costs
 from taso_gym.console import say
-from taso_gym.cost.packages import PROVIDERS
 from taso_gym.cost.recorded import RecordedCost
 from taso_gym.cost_model import CostModel
 from taso_gym.errors import OptionError
@@ -52,5 +51,6 @@ def provider_of(cost: str, judge: CostModel, timed: bool = True) -> str:
             f"CUDA_VISIBLE_DEVICES={cost.removeprefix('cupy:')} it is --cost cupy, and optimize --no-measure times "
             "none without --session-settings"
         )
-    recorded = isinstance(judge, RecordedCost) and PROVIDERS["cuda"] in judge.table.device
-    return "cuda" if recorded or cost.startswith(ON_GPU) else "cpu"
+    if isinstance(judge, RecordedCost):
+        return judge.table.provider
+    return "cuda" if cost.startswith(ON_GPU) else "cpu"

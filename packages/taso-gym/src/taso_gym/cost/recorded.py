@@ -76,6 +76,11 @@ class Table:
     view_ps: int = 0
 
     @property
+    def provider(self) -> str:
+        """Short name of the provider that it was recorded on."""
+        return "cuda" if PROVIDERS["cuda"] in self.device else "cpu"
+
+    @property
     def threads(self) -> int | None:
         """Threads that it was recorded with; None where it doesn't say."""
         found = re.search(r"\|([1-9]\d*) threads$", self.device)
@@ -163,8 +168,7 @@ class RecordedCost(RegionalCost):
         super().__init__(f"recorded:{argument}", dims, start, strict=strict)
         self.table = Table.load(Path(argument) if argument.endswith(SUFFIX) else TABLES / f"{argument}{SUFFIX}")
         self.strict = strict
-        provider = "cuda" if PROVIDERS["cuda"] in self.table.device else "cpu"
-        self.bound_device = fastest(provider, self.table.threads or 1)
+        self.bound_device = fastest(self.table.provider, self.table.threads or 1)
         self._layouts = Layouts(self.table.block)
 
     @property
