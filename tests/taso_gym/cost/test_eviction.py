@@ -81,11 +81,13 @@ def test_weights_that_the_cache_does_not_keep_are_read_from_memory(
     assert read.graph(few).time_ps == 100 + round(weights * 400)
 
 
-@pytest.mark.skipif(not cache_bytes(), reason="the size of the cache isn't known")
-def test_more_is_read_than_the_cache_holds() -> None:
-    evict = Eviction()
-    others = evict._others  # pyright: ignore[reportPrivateUsage]
-    assert others.nbytes >= 2 * cache_bytes()
+@pytest.mark.parametrize(("cache_mib", "read_mib"), [(0, 1 / 128), (32, 64), (96, 128), (260, 260)])
+def test_as_much_is_read_as_the_cache_holds_or_more(
+    cache_mib: int, read_mib: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(eviction, "cache_bytes", lambda: cache_mib << 20)
+    others = Eviction()._others  # pyright: ignore[reportPrivateUsage]
+    assert others.nbytes == int(read_mib * (1 << 20))
 
 
 def test_what_is_read_in_between_lies_on_small_pages() -> None:
