@@ -12,9 +12,9 @@ import pytest
 from cost_graphs import WIDTH, product
 from onnx import ModelProto, TensorProto, helper
 
-from taso_gym.cost.beside import Serialised
+from taso_gym.cost.beside import Serialised, declared
 from taso_gym.cost.copies import identity
-from taso_gym.cost.runtime import SLOW_NS, WINDOWS, Runtime
+from taso_gym.cost.runtime import COLD_SESSIONS, SLOW_NS, WINDOWS, Runtime
 from taso_gym.errors import OutOfMemoryError
 
 pytest.importorskip("onnxruntime")
@@ -77,11 +77,24 @@ def test_what_takes_longer_is_run_less_often(run_ms: float, measured: int, monke
     assert now[0] == (before + measured) * run_ms * 1e6
 
 
-@pytest.mark.parametrize(("run_ms", "before"), [(1, ["evict", "twin"]), (20, ["evict"])])
+@pytest.mark.parametrize(
+    ("threads", "run_ms", "one_round"),
+    [
+        (1, 1, ["evict", "twin", "run 1", "run 2", "run 3"]),
+        (1, 20, ["evict", "run 1"]),
+        (2, 1, ["evict", "twin", "run 1"]),
+        (2, 20, ["evict", "run 1"]),
+    ],
+)
 def test_all_is_out_of_the_cache_but_what_another_session_brings_back(
-    run_ms: float, before: list[str], monkeypatch: pytest.MonkeyPatch
+    threads: int, run_ms: float, one_round: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    runtime, now, done = Runtime("cpu", 1), [0], list[str]()
+    """No session runs twice each time that the cache is emptied: it would find its weights."""
+    runtime, now, done, opened = Runtime("cpu", threads), [0], list[str](), list[str]()
+
+    def open_(*_: object, spin: bool = True, **__: object) -> str:
+        opened.extend(["run"] * spin)
+        return f"run {len(opened)}" if spin else "twin"
 
     def bind(session: str, _: object) -> Callable[[], list[Any]]:
         def run() -> list[Any]:
@@ -91,14 +104,39 @@ def test_all_is_out_of_the_cache_but_what_another_session_brings_back(
 
         return run
 
-    monkeypatch.setattr(runtime, "open", lambda *_, spin=True, **__: "run" if spin else "twin")
+    monkeypatch.setattr(runtime, "open", open_)
     monkeypatch.setattr(runtime, "bind", bind)
-    monkeypatch.setattr("taso_gym.cost.runtime.time", SimpleNamespace(thread_time_ns=lambda: now[0]))
+    clock = SimpleNamespace(thread_time_ns=lambda: now[0], perf_counter_ns=lambda: now[0])
+    monkeypatch.setattr("taso_gym.cost.runtime.time", clock)
     monkeypatch.setattr(runtime, "_overhead_ps", lambda cold: 0)
+    monkeypatch.setattr(runtime, "_undisturbed", runtime._time)  # pyright: ignore[reportPrivateUsage]
     monkeypatch.setattr(runtime, "_evict", lambda: done.append("evict"), raising=False)
     assert runtime.time(b"", {}, cold=True) == run_ms * 1e9
     runs = done[done.index("evict") :]
-    assert runs == [*before, "run"] * (len(runs) // (len(before) + 1))
+    assert runs == one_round * (len(runs) // len(one_round))
+
+
+def test_sessions_that_run_one_after_the_other_have_large_weights_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else the second finds in the cache what the first has read: onnxruntime copies only what it packs."""
+    runtime = Runtime("cpu", 1)
+    opened, open_ = list[int](), runtime.open
+
+    def noted(model: bytes | str | Serialised, *args: Any, **kwargs: Any) -> Any:
+        assert isinstance(model, Serialised)
+        opened.append(model.weights["w"].data_ptr())
+        return open_(model, *args, **kwargs)
+
+    x = np.ones((512, 1024), np.float32)
+    types = [helper.make_tensor_value_info(name, TensorProto.FLOAT, x.shape) for name in "xy"]
+    graph = helper.make_graph(
+        [helper.make_node("Add", ["x", "w"], ["y"])], "sum", types[:1], types[1:], [declared("w", x)]
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=10)
+    monkeypatch.setattr(runtime, "open", noted)
+    monkeypatch.setattr("taso_gym.cost.runtime.SLOW_NS", 10**12)  # whatever the load
+    alone = Serialised(model.SerializeToString(), {"w": runtime.place_weight(x)})
+    runtime._time(alone, {"x": runtime.place(x)}, cold=True)  # pyright: ignore[reportPrivateUsage]
+    assert len(opened) == COLD_SESSIONS + 1 and len(set(opened)) == COLD_SESSIONS  # and one that brings the code
 
 
 @pytest.mark.parametrize(("begins_us", "identity_us", "product_us"), [(3, 0.15, 0.45), (12, 0.6, 7), (3, 0.15, 0)])

@@ -25,7 +25,7 @@ from taso_gym.cost.runtime import Runtime
 from taso_gym.cost.turns import TURNS, Taken, between, quiet, uncertainty
 from taso_gym.errors import CostError, KernelError, OutOfMemoryError
 
-METHOD = 12
+METHOD = 13
 """How costs are measured; what an earlier version of the package put into a cache isn't taken for the same."""
 LONG_PS = 10**11
 """A node that takes so long takes the same out of the cache: what the cache can hold is read in few milliseconds."""
