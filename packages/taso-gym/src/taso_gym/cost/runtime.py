@@ -17,12 +17,12 @@ from taso_gym.cost.eviction import Eviction
 from taso_gym.cost.sessions import Sessions
 
 MIN_RUNS, MAX_RUNS = 7, 51
-COLD_RUNS, COLD_SESSIONS = 6, 3
-"""Runs out of the cache, and of how many sessions one after the other each time that the cache has been emptied: that
-takes longer than most of them, up to nine tenths of a search that begins with no times. One session at several threads,
-where those of the session before go on for a while."""
 SLOW_NS, SLOW_RUNS = 5_000_000, 4
 """A model that takes so long is run so often: its times scatter less, and its code is a small part of what it reads."""
+COLD_RUNS, COLD_SESSIONS = 6, {1_000_000: 6, SLOW_NS: 3}
+"""Runs out of the cache, and of how many sessions one after the other each time that the cache has been emptied, for
+models that take up to so long: that takes longer than most of them, up to nine tenths of a search that begins with no
+times. One session at several threads, where those of the session before go on for a while."""
 LONG_NS, LONG_RUNS = 40_000_000, 2
 """One that takes so long is run so often: what disturbs it lasts as long as all its runs."""
 ENOUGH_NS = 8_000_000
@@ -93,7 +93,8 @@ class Runtime(Sessions):
         if not slow:
             run()
         if cold and not slow:
-            runs = self._out_of_cache(run, model, feeds)
+            most = next(sessions for longest, sessions in COLD_SESSIONS.items() if took <= longest)
+            runs = self._out_of_cache(run, most if self.threads == 1 else 1, model, feeds)
         else:
             runs = self._in_a_row(run, LONG_RUNS if took > LONG_NS else SLOW_RUNS if slow else MIN_RUNS, cold)
         alone = self.provider == "cpu" and self.threads == 1
@@ -118,10 +119,12 @@ class Runtime(Sessions):
             runs.append(self._clocked(run))
         return runs
 
-    def _out_of_cache(self, run: Callable[[], Any], model: bytes | Serialised, feeds: Mapping[str, Any]) -> list[int]:
+    def _out_of_cache(
+        self, run: Callable[[], Any], sessions: int, model: bytes | Serialised, feeds: Mapping[str, Any]
+    ) -> list[int]:
         """Return the nanoseconds of runs that find code and inputs in the cache, which a twin brings there."""
         twin, runs = self.bind(self.open(model, optimise=False, spin=False), feeds), [run]
-        models = [self._with_own_weights(model) for _ in range(COLD_SESSIONS - 1 if self.threads == 1 else 0)]
+        models = [self._with_own_weights(model) for _ in range(sessions - 1)]
         for other in models:
             runs.append(self.bind(self.open(other, optimise=False), feeds))
             for _ in range(2):
