@@ -17,6 +17,7 @@ from onnx import TensorProto, helper
 
 from taso_gym import onnx_io
 from taso_gym.cost import bind_dims
+from taso_gym.cost import child as child_module
 from taso_gym.cost import measure as measure_module
 from taso_gym.cost.latency_child import sizes
 from taso_gym.cost.measure import Runner, SessionSettings, measure, seconds_of
@@ -41,12 +42,12 @@ def test_no_model_is_always_loaded_first(tmp_path: Path, monkeypatch: pytest.Mon
     """What is loaded later is faster; sessions alternate, and so do measurements of one session with seeds in turn."""
     loaded: list[str] = []
 
-    class Noted(measure_module._Child):
+    class Noted(measure_module.Child):
         def __init__(self, name: str, *rest: Any) -> None:
             loaded.append(name)
             super().__init__(name, *rest)
 
-    monkeypatch.setattr(measure_module, "_Child", Noted)
+    monkeypatch.setattr(measure_module, "Child", Noted)
     models = dict.fromkeys("abc", write_chain(tmp_path / "a.onnx", 1))
     measure(models, sessions=3, rounds=1)
     measure(models, sessions=1, rounds=1, seed=1)
@@ -186,7 +187,7 @@ def test_a_model_is_measured_in_the_cuda_provider(tmp_path: Path) -> None:
 def test_a_child_that_hangs_or_dies_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str) -> None:
     child = tmp_path / "child.py"
     child.write_text(code)
-    monkeypatch.setattr(measure_module, "CHILD", child)
+    monkeypatch.setattr(child_module, "CHILD", child)
     with pytest.raises(CostError, match=r"expected m to (answer within 2 s|run, found that its process ended)"):
         measure({"m": write_chain(tmp_path / "a.onnx", 1)}, timeout_s=2)
 
@@ -222,10 +223,10 @@ def test_an_interruption_is_left_to_the_parent(tmp_path: Path) -> None:
 
 def test_a_child_ends_when_its_parent_is_killed(tmp_path: Path) -> None:
     settings = {"model": str(write_chain(tmp_path / "a.onnx", 1)), "threads": 1, "provider": "CPUExecutionProvider"}
-    settings |= {"dims": {}, "seed": 0, "level": "all", "disabled": []}
+    settings |= {"dims": {}, "seed": 0, "level": "all", "disabled": [], "denormals_as_zero": False}
     code = (
-        "import time; from taso_gym.cost.measure import _Child\n"
-        f"child = _Child('m', {settings!r}, 60.0)\n"
+        "import time; from taso_gym.cost.child import Child\n"
+        f"child = Child('m', {settings!r}, 60.0)\n"
         "print(child._process.pid, flush=True); time.sleep(60)\n"
     )
     with started(code) as process:
@@ -295,7 +296,7 @@ def test_another_runtime_that_prints_is_quoted(tmp_path: Path) -> None:
 def child_script(path: Path, code: str) -> Path:
     """Write the script that measures with some code before it starts."""
     path.write_text(
-        f"import sys; sys.path.insert(0, {str(measure_module.CHILD.parent)!r})\n"
+        f"import sys; sys.path.insert(0, {str(child_module.CHILD.parent)!r})\n"
         "import latency_child as child\n"
         "sys.path.pop(0)  # which hides the package, as a file of that folder has its name\n"
         "import onnxruntime as ort\n"
@@ -313,7 +314,7 @@ def test_what_a_library_prints_is_no_answer(tmp_path: Path, monkeypatch: pytest.
         "    import os; os.write(1, b'printed by a library\\n'); print('and by Python', flush=True)\n"
         "    return whole(*args, **options)\n"
     )
-    monkeypatch.setattr(measure_module, "CHILD", child_script(tmp_path / "child.py", code))
+    monkeypatch.setattr(child_module, "CHILD", child_script(tmp_path / "child.py", code))
     assert measure({"m": write_chain(tmp_path / "a.onnx", 1)}, sessions=1, rounds=1).time_ms("m") > 0
 
 
@@ -326,7 +327,7 @@ def test_settings_reach_the_session(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         f"    open({str(opened)!r}, 'w').write(repr(line))\n"
         "    return whole(model, options, **given)\n"
     )
-    monkeypatch.setattr(measure_module, "CHILD", child_script(tmp_path / "child.py", code))
+    monkeypatch.setattr(child_module, "CHILD", child_script(tmp_path / "child.py", code))
     model = write_chain(tmp_path / "a.onnx", 1)
     settings = {"m": SessionSettings("basic", ("MatMulAddFusion",))}
     measure({"m": model}, settings=settings, sessions=1, rounds=1, threads=2)
@@ -353,13 +354,13 @@ def test_all_models_run_as_often(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     """The first run of a round finds a cold cache: what has more of them would look faster."""
     asked: dict[str, list[int]] = {"slow": [], "fast": []}
 
-    class Noted(measure_module._Child):
+    class Noted(measure_module.Child):
         def run(self, runs: int) -> list[int]:
             asked[self._name].append(runs)
             super().run(1)
             return [4_000_000 if self._name == "slow" else 1_000] * runs
 
-    monkeypatch.setattr(measure_module, "_Child", Noted)
+    monkeypatch.setattr(measure_module, "Child", Noted)
     file = write_chain(tmp_path / "a.onnx", 1)
     measure({"slow": file, "fast": file}, sessions=1, rounds=4)
     assert asked["slow"] == asked["fast"] and asked["slow"][-4:] == [3] * 4

@@ -4,11 +4,13 @@ import json
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
 from cost_graphs import write_chain
+from onnx import TensorProto, helper, numpy_helper
 
 from taso_gym.cost import session_settings
-from taso_gym.cost.measure import SessionSettings
+from taso_gym.cost.measure import SessionSettings, outputs_with
 from taso_gym.cost.measurement import THREAD_CPU, Measurement
 from taso_gym.cost.session_settings import CANDIDATES, DEFAULT, best_settings, code, write_settings
 
@@ -43,13 +45,50 @@ def test_real_sessions_take_all_of_them(tmp_path: Path) -> None:
     assert best_settings(write_chain(tmp_path / "a.onnx", 1)) in (DEFAULT, *CANDIDATES)
 
 
+def masked(path: Path, last: str) -> Path:
+    """Write a model whose Softmax makes denormals of what is masked by -100, and what it does with them."""
+    float_, shape = TensorProto.FLOAT, [8, 16]
+    mask = np.where(np.arange(16) < 8, 0.0, -100.0).astype(np.float32)
+    nodes = [
+        helper.make_node("Tanh", ["x"], ["small"]),
+        helper.make_node("Add", ["small", "mask"], ["masked"]),
+        helper.make_node("Softmax", ["masked"], ["shares"], axis=-1),
+        helper.make_node(last, ["shares"], ["y"]),
+    ]
+    x, y = (helper.make_tensor_value_info(name, float_, shape) for name in "xy")
+    graph = helper.make_graph(nodes, "masked", [x], [y], [numpy_helper.from_array(mask, "mask")])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=10), path)
+    return path
+
+
+@pytest.mark.parametrize(("last", "zeros", "chosen"), [("Neg", 64, True), ("Log", 0, False)])
+def test_denormals_are_zero_where_outputs_stay(
+    last: str, zeros: int, chosen: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, without = masked(tmp_path / "a.onnx", last), SessionSettings(denormals_as_zero=True)
+    [expected], [found] = outputs_with(DEFAULT, model), outputs_with(without, model)
+    assert np.count_nonzero(expected == 0) == 0 and np.count_nonzero(found == 0) == zeros
+    assert np.isinf(found).any() == (last == "Log")
+    timed_as(monkeypatch, {without: 0.5, CANDIDATES[0]: 0.8}, again=0.7)
+    assert best_settings(model) == (without if chosen else CANDIDATES[0])
+
+
+def test_what_can_not_be_compared_keeps_denormals(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    timed_as(monkeypatch, {SessionSettings(denormals_as_zero=True): 0.5}, again=0.5)
+    assert best_settings(tmp_path / "none.onnx") == DEFAULT
+
+
 def test_code_and_json_say_the_same(tmp_path: Path) -> None:
-    model, settings = write_chain(tmp_path / "a.onnx", 1), SessionSettings("basic", ("GeluFusion",))
+    model, settings = (
+        write_chain(tmp_path / "a.onnx", 1),
+        SessionSettings("basic", ("GeluFusion",), denormals_as_zero=True),
+    )
     write_settings(tmp_path / "a.session.json", settings, 2)
     on_gpu = code(model, settings, 2, "cuda")
     assert "CUDAExecutionProvider" in on_gpu and "preload_dlls" in on_gpu
     found = json.loads((tmp_path / "a.session.json").read_text())
     assert found["graph_optimization_level"] == "ORT_ENABLE_BASIC" and found["disabled_optimizers"] == ["GeluFusion"]
+    assert found["session_config_entries"] == {"session.set_denormal_as_zero": "1"}
     assert found["providers"] == ["CPUExecutionProvider"]
     text = code(model, settings, 2)
     assert "ORT_ENABLE_BASIC" in text and "['GeluFusion']" in text and "preload_dlls" not in text

@@ -6,31 +6,25 @@ At one thread the thread's CPU time is measured: the one estimator that other pr
 
 from __future__ import annotations
 
-import json
 import os
-import queue
-import subprocess
-import sys
-import tempfile
-import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
-from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from taso_gym import onnx_io
 from taso_gym.checks import check_finite, check_kind, check_path, check_seed, check_sizes, check_whole, items_of
+from taso_gym.cost.child import Child
 from taso_gym.cost.measurement import THREAD_CPU, WALL, Measurement
 from taso_gym.cost.packages import PROVIDERS, require_provider, temporary_folder
-from taso_gym.errors import CostError, OptionError, one_line
+from taso_gym.errors import CostError, OptionError
 from taso_gym.graph import Graph
 
-CHILD = Path(__file__).with_name("latency_child.py")
 ROUND_MS, MAX_RUNS = 15.0, 50
 """A round is short: what else the machine does lasts tens of milliseconds to seconds, and longer ones say no more."""
 MANY, FEW, SLOW_MS = 30, 10, 500.0
@@ -48,10 +42,13 @@ class SessionSettings:
     Attributes:
         level: graph optimisation level, one of `LEVELS`.
         disabled: names of onnxruntime's optimizers to leave out, such as "SkipLayerNormFusion".
+        denormals_as_zero: whether floats below 1.2e-38 count as zero. A CPU may take a hundred times as long for a
+            product of these, as a Softmax makes them of what is masked by -100.
     """
 
     level: str = "all"
     disabled: tuple[str, ...] = ()
+    denormals_as_zero: bool = False
 
     def __post_init__(self) -> None:
         if self.level not in LEVELS:
@@ -137,6 +134,31 @@ def measure(
     return Measurement(by_session, threads, PROVIDERS[provider], estimator)
 
 
+def outputs_with(
+    settings: SessionSettings,
+    model: str | Path,
+    *,
+    threads: int = 1,
+    provider: str = "cpu",
+    dims: Mapping[str, int] | None = None,
+    timeout_s: float = 600.0,
+) -> list[NDArray[Any]]:
+    """Return the outputs of a file in a fresh process, on inputs as `measure` draws them.
+
+    Raises:
+        CostError: it doesn't load or run in time, or an output isn't an array of numbers.
+    """
+    with temporary_folder() as folder:
+        file, sizes = folder / "outputs.npz", {name: int(size) for name, size in (dims or {}).items()}
+        common = {"threads": threads, "provider": PROVIDERS[provider], "dims": sizes, "seed": 0, "outputs": str(file)}
+        with Child("the model", {**common, "model": _as_file(model, folder), **asdict(settings)}, timeout_s):
+            try:
+                with np.load(file) as found:
+                    return list(found.values())
+            except ValueError as error:  # objects
+                raise CostError(f"expected arrays of numbers as outputs, found others: {error}") from error
+
+
 def _expect_some(**counts: int) -> None:
     check_whole(**counts)
     for name, count in counts.items():
@@ -159,7 +181,7 @@ def _rounds(
     for session in range(sessions):
         with ExitStack() as stack:
             names = list(settings)[:: -1 if (session + seed) % 2 else 1]
-            children = {name: stack.enter_context(_Child(name, settings[name], timeout_s)) for name in names}
+            children = {name: stack.enter_context(Child(name, settings[name], timeout_s)) for name in names}
             run_ms = {name: _warm(child) for name, child in children.items()}
             if rounds is None:
                 rounds = FEW if max(run_ms.values()) >= SLOW_MS else MANY
@@ -192,87 +214,7 @@ def _runs_per_round(run_ms: float) -> int:
     return int(min(max(1, ROUND_MS / max(run_ms, 1e-3)), MAX_RUNS))
 
 
-def _warm(child: _Child) -> float:
+def _warm(child: Child) -> float:
     """Run a model for the first times; return the milliseconds of a run."""
     child.run(1)
     return min(child.run(WARM_RUNS - 1)) / 1e6
-
-
-class _Child:
-    """A process that holds one model in memory and times runs of it on demand."""
-
-    def __init__(self, name: str, settings: Mapping[str, Any], timeout_s: float) -> None:
-        self._name, self._timeout = name, timeout_s
-        self._answers: queue.SimpleQueue[bytes] = queue.SimpleQueue()
-        self._errors = tempfile.TemporaryFile()  # noqa: SIM115
-        environment = {**os.environ, "OMP_NUM_THREADS": str(settings["threads"])}
-        self._process = subprocess.Popen(
-            [sys.executable, "-P", settings.get("script", str(CHILD))],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._errors,
-            env=environment,
-            process_group=0,  # Ctrl-C is for us, who then end it; it ends by itself where its input does
-        )
-        self._reader = threading.Thread(target=self._read, daemon=True)
-        self._reader.start()
-        try:
-            self._ask(settings)
-        except BaseException:
-            self.__exit__(None, None, None)
-            raise
-
-    def run(self, runs: int) -> list[int]:
-        """Return the times of so many runs in nanoseconds."""
-        return self._ask({"runs": runs})["times"]
-
-    def _read(self) -> None:
-        assert self._process.stdout
-        with self._process.stdout as lines:
-            for line in lines:
-                self._answers.put(line)
-        self._answers.put(b"")
-
-    def _ask(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        assert self._process.stdin
-        try:
-            self._process.stdin.write(json.dumps(request).encode() + b"\n")
-            self._process.stdin.flush()
-            line = self._answers.get(timeout=self._timeout)
-        except queue.Empty:
-            raise CostError(
-                f"expected {self._name} to answer within {self._timeout:g} s while it is measured, found nothing"
-            ) from None
-        except BrokenPipeError:
-            line = b""
-        if not line:
-            raise CostError(f"expected {self._name} to run, found that its process ended: {self._last_words()}")
-        try:
-            answer = json.loads(line)
-        except ValueError:
-            said = one_line(line.decode(errors="replace"))
-            raise CostError(f"expected an answer of {self._name} as JSON, found {said[:200]!r}") from None
-        if "error" in answer:
-            raise CostError(f"expected {self._name} to run, found {one_line(answer['error'])}")
-        return answer
-
-    def _last_words(self) -> str:
-        code = self._process.wait()
-        self._errors.seek(0)
-        lines = self._errors.read().decode(errors="replace").split("\n")
-        said = [line for line in lines if line.strip()]
-        return f"exit status {code}{', ' + said[-1].strip() if said else ''}"
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._process.kill()
-        self._process.wait()
-        self._reader.join()
-        assert self._process.stdin
-        with suppress(BrokenPipeError):  # a request that a dead process didn't read
-            self._process.stdin.close()
-        self._errors.close()
