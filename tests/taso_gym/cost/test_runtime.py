@@ -30,6 +30,7 @@ def test_only_the_workers_that_are_measured_spin(monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr(runtime, "open", spied)
     monkeypatch.setattr("taso_gym.cost.runtime.SLOW_NS", 10**12)  # whatever the load
+    monkeypatch.setattr("taso_gym.cost.runtime.COLD_SESSIONS", {0: 3})  # the same
     monkeypatch.setattr(runtime, "_overhead_ps", lambda cold: 0)
     value = runtime.place(np.ones((WIDTH, WIDTH), np.float32))
     runtime.time(product(), {"x": value, "y": value}, cold=True)

@@ -23,7 +23,7 @@ import numpy as np
 CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
 UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 TWICE = 1 << 27
-"""Bytes up to which a cache is read over twice; one of 260 MiB takes 17 ms to read once, for each run of a kernel."""
+"""Bytes up to which a cache is read over twice; one of 260 MiB takes 17 ms to read once."""
 
 
 def cache_bytes(level: int | None = None) -> int:

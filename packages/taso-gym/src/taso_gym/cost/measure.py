@@ -42,7 +42,7 @@ class SessionSettings:
     Attributes:
         level: graph optimisation level, one of `LEVELS`.
         disabled: names of onnxruntime's optimizers to leave out, such as "SkipLayerNormFusion".
-        denormals_as_zero: whether floats below 1.2e-38 count as zero. A CPU may take a hundred times as long for a
+        denormals_as_zero: whether floats below 1.2e-38 count as zero. A CPU may take thirty times as long for a
             product of these, as a Softmax makes them of what is masked by -100.
     """
 

@@ -93,7 +93,7 @@ class Runtime(Sessions):
         if not slow:
             run()
         if cold and not slow:
-            most = next(sessions for longest, sessions in COLD_SESSIONS.items() if took <= longest)
+            most = next((sessions for longest, sessions in COLD_SESSIONS.items() if took <= longest), 1)
             runs = self._out_of_cache(run, most if self.threads == 1 else 1, model, feeds)
         else:
             runs = self._in_a_row(run, LONG_RUNS if took > LONG_NS else SLOW_RUNS if slow else MIN_RUNS, cold)
