@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
@@ -17,7 +18,7 @@ from taso_gym.cost.node_keys import COLD
 from taso_gym.cost.node_times import LONG_PS, NodeTimes, Turn
 from taso_gym.cost.onnxruntime import OnnxRuntimeCost
 from taso_gym.cost.runtime import Runtime
-from taso_gym.cost.turns import MOST, TURNS
+from taso_gym.cost.turns import MOST, TURNS, UNKNOWN
 from taso_gym.errors import OutOfMemoryError
 
 pytest.importorskip("onnxruntime")
@@ -26,17 +27,19 @@ pytest.importorskip("onnxruntime")
 class Scripted(Runtime):
     """Measures nothing: times are written down by the first byte of a node's model, and whether it is cold."""
 
-    def __init__(self, **times: list[int | Exception]) -> None:
+    def __init__(self, **times: Iterable[int | Exception]) -> None:
         super().__init__("cpu", 1)
-        self.asked: list[str] = []
+        self.asked, self.together = list[str](), list[int]()
         self._times = {name: iter(found) for name, found in times.items()}
 
-    def time(self, model: bytes, feeds: object, cold: bool = False) -> int:
-        """Return the next time, or fail."""
-        self.asked.append(model[:1].decode() + ("_cold" if cold else ""))
-        found = next(self._times[self.asked[-1]])
-        if isinstance(found, Exception):
-            raise found
+    def times(self, models: Sequence[tuple[bytes, object]], cold: bool = False) -> list[int]:
+        """Return the next time of each, or fail."""
+        self.together.append(len(models))
+        self.asked += [model[:1].decode() + ("_cold" if cold else "") for model, _ in models]
+        found = [next(self._times[name]) for name in self.asked[-len(models) :]]
+        for time_ps in found:
+            if isinstance(time_ps, Exception):
+                raise time_ps
         return found
 
 
@@ -80,7 +83,7 @@ def test_memory_that_is_short_costs_a_turn_only(tmp_path: Path) -> None:
 def test_a_copy_is_taken_off_when_little_disturbs_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A slow copy beside a fast kernel would else leave too little of it."""
     runtime, copies = Scripted(a=[50, *range(40, 40 + TURNS)]), iter([20, 90, *[10] * TURNS])
-    monkeypatch.setattr(runtime, "time_of_copy", lambda *_: next(copies))
+    monkeypatch.setattr(runtime, "times_of_copies", lambda values, _: [next(copies) for _ in values])
     adding = replace(node("a"), feeds={"y": None}, added_to="y")
     first = NodeTimes(runtime, tmp_path / "c")
     key = first.measure(adding, cold=False)
@@ -126,6 +129,39 @@ def test_nodes_are_measured_in_the_cache_and_out_of_it(tmp_path: Path, monkeypat
     again = first.in_turns([Turn(part, node("a")) for part in sorted(first.unsettled([key]))], math.inf)
     assert [again.of(key, share) for share in (0.0, 0.5, 1.0)] == [12, 22, 32]
     assert first.measure(node("a"), cold=False) == "a"
+
+
+def test_what_is_out_of_the_cache_is_measured_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was measured or takes long isn't, and what fails isn't known yet."""
+    monkeypatch.setattr(node_times, "LARGE", 0)
+    failing = [OutOfMemoryError("short"), OutOfMemoryError("short"), 40]
+    runtime = Scripted(a=[1], b=[2], c=[3], d=[LONG_PS], a_cold=[10], b_cold=[20, 30], c_cold=failing)
+    times = NodeTimes(runtime, tmp_path / "c")
+    for name in "abcd":
+        times.measure(node(name), cold=name == "a")
+    times.measure_together([node(name) for name in "abcdb"])
+    assert runtime.asked[5:] == ["b_cold", "c_cold", "b_cold", "c_cold"] and runtime.together[5:] == [2, 1, 1]
+    assert [times.of(times.measure(node(name), cold=True), 1.0) for name in "abc"] == [10, 30, 40]
+    assert len(runtime.asked) == 10
+
+
+def test_nodes_take_turns_out_of_the_cache_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(node_times, "TOGETHER", 2)
+    runtime = Scripted(**{f"{name}_cold": range(1, 9) for name in "abc"}, a=range(1, 9))
+    times = NodeTimes(runtime, tmp_path / "c")
+    turns = [Turn(name, node(name.removeprefix(COLD))) for name in (f"{COLD}a", "a", f"{COLD}b", f"{COLD}c")]
+    times.in_turns(turns, math.inf)
+    assert runtime.asked == ["a", "a_cold", "b_cold", "c_cold"] * TURNS
+    assert runtime.together == [1, 2, 1] * TURNS
+
+
+def test_what_fails_together_has_its_turn_by_itself(tmp_path: Path) -> None:
+    runtime = Scripted(a_cold=range(1, 20), b_cold=[OutOfMemoryError("short")] * 2 * TURNS)
+    times = NodeTimes(runtime, tmp_path / "c")
+    times.measure_together([])
+    again = times.in_turns([Turn(f"{COLD}{name}", node(name)) for name in "ab"], math.inf)
+    unsettled = again.unsettled([f"{COLD}a", f"{COLD}b"])
+    assert unsettled[f"{COLD}a"] != UNKNOWN == unsettled[f"{COLD}b"]
 
 
 def test_what_takes_long_is_measured_in_the_cache_only(tmp_path: Path) -> None:

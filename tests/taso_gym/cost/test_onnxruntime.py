@@ -344,15 +344,15 @@ def test_a_fused_sum_is_costed_as_done_in_place(cache: Path, monkeypatch: pytest
     b.output("y", value)
     graph, found, copied = b.build(), OnnxRuntimeCost(cache=cache), list[int]()
 
-    def time_of_copy(value: Any, _cold: bool) -> int:
-        copied.append(prod(value.shape()))
-        return 30
+    def times_of_copies(values: list[Any], _cold: bool) -> list[int]:
+        copied.extend(prod(value.shape()) for value in values)
+        return [30] * len(values)
 
-    def time(*_: object) -> int:
-        return 100
+    def times(models: list[object], _cold: bool) -> list[int]:
+        return [100] * len(models)
 
-    monkeypatch.setattr(found.runtime, "time", time)
-    monkeypatch.setattr(found.runtime, "time_of_copy", time_of_copy)
+    monkeypatch.setattr(found.runtime, "times", times)
+    monkeypatch.setattr(found.runtime, "times_of_copies", times_of_copies)
     times = [
         found.node(n.sig, found.context(graph, i)).time_ps for i, n in graph.operators() if n.sig.op.name == "Conv"
     ]

@@ -31,7 +31,7 @@ def test_only_the_workers_that_are_measured_spin(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(runtime, "open", spied)
     monkeypatch.setattr("taso_gym.cost.runtime.SLOW_NS", 10**12)  # whatever the load
     monkeypatch.setattr("taso_gym.cost.runtime.COLD_SESSIONS", {0: 3})  # the same
-    monkeypatch.setattr(runtime, "_overhead_ps", lambda cold: 0)
+    monkeypatch.setattr(runtime, "_overhead", lambda cold: (0, 0))
     value = runtime.place(np.ones((WIDTH, WIDTH), np.float32))
     runtime.time(product(), {"x": value, "y": value}, cold=True)
     assert len(opened) >= 4 and opened == ["1", "0"] * (len(opened) // 2)  # two windows at least
@@ -57,7 +57,7 @@ def test_wall_time_is_measured_until_two_windows_agree(
         return int(taken[-1] * 1e6)
 
     monkeypatch.setattr(runtime, "_time", window)
-    monkeypatch.setattr(runtime, "_overhead_ps", lambda cold: 0)
+    monkeypatch.setattr(runtime, "_overhead", lambda cold: (0, 0))
     assert runtime.time(b"", {}) == expected_us * 1e6 and len(taken) == used
 
 
@@ -72,36 +72,39 @@ def test_what_takes_longer_is_run_less_often(run_ms: float, measured: int, monke
     monkeypatch.setattr(runtime, "open", lambda *_, **__: None)
     monkeypatch.setattr(runtime, "bind", lambda *_: run)
     monkeypatch.setattr("taso_gym.cost.runtime.time", SimpleNamespace(thread_time_ns=lambda: now[0]))
-    monkeypatch.setattr(runtime, "_overhead_ps", lambda cold: 0)
+    monkeypatch.setattr(runtime, "_overhead", lambda cold: (0, 0))
     assert runtime.time(b"", {}) == run_ms * 1e9
     before = 2 if run_ms * 1e6 < SLOW_NS else 1
     assert now[0] == (before + measured) * run_ms * 1e6
 
 
 @pytest.mark.parametrize(
-    ("threads", "run_ms", "one_round"),
+    ("threads", "takes_ms", "rounds"),
     [
-        (1, 0.5, ["evict", "twin", *(f"run {number}" for number in range(1, 7))]),
-        (1, 2, ["evict", "twin", "run 1", "run 2", "run 3"]),
-        (1, 20, ["evict", "run 1"]),
-        (2, 1, ["evict", "twin", "run 1"]),
-        (2, 20, ["evict", "run 1"]),
+        (1, {"a": 0.5}, [["twin", *[""] * 6, "a twin", *["a"] * 6]]),
+        (1, {"a": 2}, [["twin", *[""] * 6, "a twin", *["a"] * 3], ["a twin", *["a"] * 3]]),
+        (1, {"a": 20}, [["twin", *[""] * 6, "a"], *[["a"]] * 3]),
+        (1, {"a": 100}, [["twin", *[""] * 6, "a"], ["a"]]),
+        (1, {"a": 1, "b": 2, "c": 20}, [*[["twin", "", "", "a twin", "a", "a", "b twin", "b", "b", "c"]] * 3, ["c"]]),
+        (2, {"a": 1}, [["a twin", "a"]] * 6),
+        (2, {"a": 20}, [["a"]] * 4),
     ],
 )
 def test_all_is_out_of_the_cache_but_what_another_session_brings_back(
-    threads: int, run_ms: float, one_round: list[str], monkeypatch: pytest.MonkeyPatch
+    threads: int, takes_ms: dict[str, float], rounds: list[list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No session runs twice each time that the cache is emptied: it would find its weights."""
-    runtime, now, done, opened = Runtime("cpu", threads), [0], list[str](), list[str]()
+    runtime, now, done = Runtime("cpu", threads), [0], list[str]()
 
-    def open_(*_: object, spin: bool = True, **__: object) -> str:
-        opened.extend(["run"] * spin)
-        return f"run {len(opened)}" if spin else "twin"
+    def open_(model: bytes | Serialised, spin: bool = True, **_: object) -> tuple[str, bool]:
+        return "" if isinstance(model, Serialised) else model.decode(), spin
 
-    def bind(session: str, _: object) -> Callable[[], list[Any]]:
+    def bind(session: tuple[str, bool], _: object) -> Callable[[], list[Any]]:
+        name, spin = session
+
         def run() -> list[Any]:
-            now[0] += int(run_ms * 1e6)
-            done.append(session)
+            now[0] += int(takes_ms.get(name, 0.01) * 1e6)
+            done.append(name if spin else f"{name} twin".strip())
             return []
 
         return run
@@ -110,12 +113,12 @@ def test_all_is_out_of_the_cache_but_what_another_session_brings_back(
     monkeypatch.setattr(runtime, "bind", bind)
     clock = SimpleNamespace(thread_time_ns=lambda: now[0], perf_counter_ns=lambda: now[0])
     monkeypatch.setattr("taso_gym.cost.runtime.time", clock)
-    monkeypatch.setattr(runtime, "_overhead_ps", lambda cold: 0)
+    monkeypatch.setattr(runtime, "_overhead", lambda cold: (0, 0))
     monkeypatch.setattr(runtime, "_undisturbed", runtime._time)  # pyright: ignore[reportPrivateUsage]
     monkeypatch.setattr(runtime, "_evict", lambda: done.append("evict"), raising=False)
-    assert runtime.time(b"", {}, cold=True) == run_ms * 1e9
-    runs = done[done.index("evict") :]
-    assert runs == one_round * (len(runs) // len(one_round))
+    found = runtime.times([(name.encode(), {}) for name in takes_ms], cold=True)
+    assert found == [takes * 1e9 for takes in takes_ms.values()]
+    assert done[done.index("evict") :] == [step for steps in rounds for step in ("evict", *steps)]
 
 
 def test_sessions_that_run_one_after_the_other_have_large_weights_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -156,7 +159,7 @@ def test_a_node_costs_what_it_adds_to_a_run(
 
     monkeypatch.setattr(runtime, "_time", window)
     assert runtime.time(product(), {}) == pytest.approx(product_us * 1e6)
-    assert runtime.time_of_copy(runtime.place(np.ones(1, np.float32))) == 0
+    assert runtime.times_of_copies([runtime.place(np.ones(1, np.float32))]) == [0]
 
 
 @pytest.mark.parametrize(("one_us", "more_us", "expected_us"), [(20, 84, 8), (20, 19, 0), (150, 950, 135)])
@@ -173,7 +176,7 @@ def test_a_gpu_runs_copies_of_what_is_short(
         return int((one_us if len(ModelProto.FromString(content).graph.node) == 1 else more_us) * 1e6)
 
     monkeypatch.setattr(runtime, "_time", window)
-    monkeypatch.setattr(runtime, "_overhead_ps", lambda cold: 15 * 10**6)
+    monkeypatch.setattr(runtime, "_overhead", lambda cold: (15 * 10**6, 0))
     assert runtime.time(product(), {}) == expected_us * 1e6
 
 
@@ -191,8 +194,9 @@ def test_a_pickled_runtime_brings_nothing_that_was_measured(monkeypatch: pytest.
     """On another machine that is wrong, and what empties the cache is twice as large as this."""
     runtime, feeds = Runtime("cpu", 1), {"x": np.ones(4, np.float32)}
     placed = {name: runtime.place(value) for name, value in feeds.items()}
-    runtime.time(identity(TensorProto.FLOAT, [4]), placed, cold=True)
+    model = identity(TensorProto.FLOAT, [4])
+    assert runtime.time(model, placed, cold=True) < 10**9 > runtime.time(model, placed)
     assert len(pickle.dumps(runtime)) < 1000
-    monkeypatch.setattr(Runtime, "_time_of_nothing", lambda *_: 10**12)
+    monkeypatch.setattr(Runtime, "_time", lambda *_: 10**12)
     other = pickle.loads(pickle.dumps(runtime))  # noqa: S301
-    assert other.time(identity(TensorProto.FLOAT, [4]), placed, cold=True) == 0
+    assert other.time(model, placed) == 0 and runtime.time(model, placed) > 10**11

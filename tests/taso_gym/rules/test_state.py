@@ -32,6 +32,9 @@ class Flat:
     def node(self, sig: Signature, context: object = None) -> Cost:
         return Cost(sig.hash % 1000, 1, len(sig.inputs), 1) if not sig.const else Cost()
 
+    def expect(self, nodes: Iterable[tuple[Signature, object]]) -> None:
+        pass
+
     def context(self, graph: Graph, node_id: int) -> object:
         return None
 
@@ -209,11 +212,39 @@ def test_an_illegal_match_is_refused() -> None:
             state.delta(match)
 
 
-def test_cost_changes_are_predicted() -> None:
-    state = RewriteState(transformer(), SET, Flat())
-    for row in state.matches:
-        for match in row:
-            assert state.cost + state.delta(match) == state.apply(match).cost
+@pytest.mark.parametrize("contextual", [False, True])
+def test_cost_changes_are_predicted(contextual: bool) -> None:
+    model = Flat()
+    model.contextual = contextual
+    state = RewriteState(transformer(), SET, model)
+    matches = [match for row in state.matches for match in row]
+    for match in matches:
+        assert state.cost + state.delta(match) == state.apply(match).cost
+    assert state.deltas(iter(matches)) == [(match, state.delta(match)) for match in matches]
+
+
+def test_a_model_hears_of_all_that_it_will_be_asked_for_before_it_is_asked() -> None:
+    """And how long that takes may end the matches that are asked for."""
+    heard, asked = list[tuple[Signature, object]](), list[tuple[Signature, object]]()
+
+    class Expecting(Flat):
+        contextual = True
+
+        def node(self, sig: Signature, context: object = None) -> Cost:
+            asked.append((sig, context))
+            return super().node(sig, context)
+
+        def expect(self, nodes: Iterable[tuple[Signature, object]]) -> None:
+            assert not asked
+            heard.extend(nodes)
+
+    state = RewriteState(transformer(), SET, Expecting())
+    matches = [match for row in state.matches for match in row]
+    asked.clear()
+    found = state.deltas(match for count, match in enumerate(matches) if len(heard) < 8 or not count)
+    assert 1 < len(found) < len(matches)
+    before = {(node.sig, None) for node in state.graph.nodes.values()}
+    assert set(asked) - before <= set(heard) <= set(asked)
 
 
 def test_an_edit_says_what_was_done() -> None:

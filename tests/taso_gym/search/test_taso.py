@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from pathlib import Path
 
 import numpy as np
@@ -188,11 +188,12 @@ def test_where_costs_are_measured_what_moves_least_is_weighed_first(
     start = RewriteState(builder.build(), RuleSet(parse_rules("root: Exp(x) => Sqrt(x)")), model)
     weighed = list[object]()
 
-    def change(state: RewriteState, match: Match) -> int:
-        weighed.extend(state.graph.nodes[i].sig.outputs[0].shape[0] for i in match.nodes)
-        return 0
+    def changes(state: RewriteState, matches: Iterable[Match]) -> list[tuple[Match, int]]:
+        found = [(match, 0) for match in matches]
+        weighed.extend(state.graph.nodes[i].sig.outputs[0].shape[0] for match, _ in found for i in match.nodes)
+        return found
 
     search = Taso(start, np.random.default_rng(0))
-    monkeypatch.setattr(search, "change", change)
+    monkeypatch.setattr(search, "changes", changes)
     search.step()
     assert weighed == rows

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
-from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 if TYPE_CHECKING:
     from taso_gym.graph import Graph
@@ -77,6 +77,10 @@ class CostModel(Protocol):
         """
         ...
 
+    def expect(self, nodes: Iterable[tuple[Signature, Hashable]]) -> None:
+        """Prepare to be asked for the costs of nodes, each with its context: what is measured, may be together."""
+        ...
+
     def context(self, graph: Graph, node_id: int) -> Hashable:
         """Return what the cost of a node depends on besides its signature."""
         ...
@@ -101,3 +105,17 @@ class CostModel(Protocol):
     def peak_bytes(self, graph: Graph) -> int:
         """Return the most memory in bytes that weights and activations need at once."""
         ...
+
+
+Costed: TypeAlias = "list[tuple[Signature, Hashable]]"
+"""Nodes, each with its context."""
+
+
+def costed(model: CostModel, graph: Graph, node_ids: Iterable[int]) -> Costed:
+    """Return the nodes of a graph that are among these, as a model is asked for their costs."""
+    return [(graph.nodes[i].sig, model.context(graph, i)) for i in node_ids if i in graph.nodes]
+
+
+def total(model: CostModel, nodes: Costed) -> Cost:
+    """Return the sum of what nodes cost."""
+    return sum((model.node(sig, context) for sig, context in nodes), Cost())

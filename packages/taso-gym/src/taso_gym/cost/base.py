@@ -78,6 +78,13 @@ class SummedCost(ABC):
             cost = self._nodes[sig, context] = found
         return cost
 
+    def expect(self, nodes: Iterable[tuple[Signature, Hashable]]) -> None:  # noqa: B027 - most models know costs
+        """Prepare to be asked for the costs of nodes, each with its context: what is measured, may be together.
+
+        Raises:
+            CostError: a cache can't be used, or a provider doesn't work.
+        """
+
     def view(self, sig: Signature) -> Cost:  # noqa: ARG002
         """Return the cost of a node that moves nothing: zero, unless a model knows better."""
         return FREE
@@ -101,10 +108,11 @@ class SummedCost(ABC):
         Raises:
             CostError: an operator can't be costed; the message names its node.
         """
-        total = FREE
-        for node_id, node in graph.operators():
+        total, nodes = FREE, [(i, node.sig, self.context(graph, i)) for i, node in graph.operators()]
+        self.expect((sig, context) for _, sig, context in nodes)
+        for node_id, sig, context in nodes:
             try:
-                total += self.node(node.sig, self.context(graph, node_id))
+                total += self.node(sig, context)
             except CostError as error:
                 raise CostError(f"node {node_id}: {error}") from error
         return total

@@ -8,27 +8,26 @@ no fast phase: times that scatter are taken again, some other time, and added to
 
 from __future__ import annotations
 
-import json
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
-from taso_gym.cost.cache import Cache
 from taso_gym.cost.eviction import LARGE
 from taso_gym.cost.executed import Executed
+from taso_gym.cost.findings import Findings
 from taso_gym.cost.looks import Looks
 from taso_gym.cost.node_keys import COLD, operands_of
 from taso_gym.cost.runtime import Runtime
 from taso_gym.cost.turns import TURNS, Taken, between, quiet, uncertainty
-from taso_gym.errors import CostError, KernelError, OutOfMemoryError
+from taso_gym.errors import KernelError, OutOfMemoryError
 
-METHOD = 13
-"""How costs are measured; what an earlier version of the package put into a cache isn't taken for the same."""
 LONG_PS = 10**11
 """A node that takes so long takes the same out of the cache: what the cache can hold is read in few milliseconds."""
+TOGETHER, TOGETHER_PS = 16, 10**11
+"""So many nodes take a turn out of the cache together, as long as runs of them take less than that in all."""
 CAUTION = 0.9
 """Part of the nodes that cost no more in turns than cautious times say."""
 
@@ -40,7 +39,7 @@ class Turn(NamedTuple):
     node: Executed
 
 
-class NodeTimes:
+class NodeTimes(Findings):
     """Times of nodes by key.
 
     Attributes:
@@ -49,10 +48,9 @@ class NodeTimes:
 
     def __init__(self, runtime: Runtime, path: str | Path | None) -> None:
         """Begin with what a cache has; None for the user's."""
-        self._runtime, self._cache = runtime, Cache(path)
+        super().__init__(runtime, path)
         self._times: dict[str, int] = {}
         self._quantile = 0.5
-        self.path = self._cache.path
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave the times behind when pickled or copied: they are in the cache, and another machine's are others."""
@@ -98,12 +96,19 @@ class NodeTimes:
         self._measured(f"{COLD}{node.key}", node)
         return f"{COLD}{node.key}"
 
+    def measure_together(self, nodes: Iterable[Executed]) -> None:
+        """Measure what isn't known of nodes out of the cache, which is emptied once for all; what fails isn't known."""
+        cold = {f"{COLD}{node.key}": node for node in nodes if self._times.get(node.key, LONG_PS) < LONG_PS}
+        turns = [Turn(key, node) for key, node in cold.items() if key not in self._times and self._known(key) is None]
+        for key, taken in self._tried(turns).items():
+            self.remember(_look(key), {"ps": quiet([taken])})
+
     def _measured(self, key: str, node: Executed) -> int:
         """Return the picoseconds of a node in the cache or out of it, as its key says, which are known then."""
         if key not in self._times:
             known = self._known(key)
             if known is None:
-                found = self.remember(_look(key), {"ps": quiet([self._measure(Turn(key, node))])})
+                found = self.remember(_look(key), {"ps": quiet(self._measure([Turn(key, node)]))})
                 known = self._expected(key, found)
             self._times[key] = known
         return self._times[key]
@@ -132,79 +137,25 @@ class NodeTimes:
         """
         found, began = dict[str, list[tuple[int, int]]](), time.monotonic()
         for count in range(TURNS):
-            ends = began + (seconds if count else seconds / TURNS)
-            for done, turn in enumerate(turns, count * len(turns) + 1):
+            ends, done = began + (seconds if count else seconds / TURNS), count * len(turns)
+            for group in self._groups(turns):
                 if time.monotonic() >= ends:
                     break
-                try:
-                    found.setdefault(turn.key, []).append(self._measure(turn))
-                except (KernelError, MemoryError, OutOfMemoryError):  # it did run before: memory is short for now
-                    self._runtime.expect_working()
+                for key, taken in self._tried(group).items():
+                    found.setdefault(key, []).append(taken)
+                done += len(group)
                 if progress:
                     progress(done, TURNS * len(turns))
             turns = [turn for turn in turns if turn.key in found]
         for key, times in found.items():
             if len(times) > TURNS // 2:
                 taken = [*(self._taken(key) or ()), *times]
-                self._cache.replace(self._key(_settled(key)), json.dumps({"ps": quiet(taken), "turns": taken}))
+                self.replace(_settled(key), {"ps": quiet(taken), "turns": taken})
         return self._anew(self._quantile)
 
     def cautious(self) -> Self:
         """Return the same times, but what was looked at once is taken for more than most of its like turn out to be."""
         return self._anew(CAUTION)
-
-    def recall(self, name: str) -> dict[str, Any] | None:
-        """Return what the cache has under a name.
-
-        Raises:
-            CostError: it can't be read.
-        """
-        text = self._cache.get(self._key(name))
-        return None if text is None else self._parsed(text)
-
-    def _parsed(self, text: str) -> dict[str, Any]:
-        try:
-            return json.loads(text)
-        except ValueError as error:
-            raise CostError(
-                f"expected a measurement as JSON, found {text[:40]!r} in {self.path}: delete that file"
-            ) from error
-
-    def remember(self, name: str, value: dict[str, Any]) -> dict[str, Any]:
-        """Put something into the cache, and return what it has: another process may have been first.
-
-        Raises:
-            CostError: it can't be written.
-        """
-        return json.loads(self._cache.put(self._key(name), json.dumps(value)))
-
-    def found(self, name: str, measure: Callable[[], dict[str, Any]], anew: bool = False) -> dict[str, Any]:
-        """Return what the cache has under a name, measured now if it has nothing: {"failed": why} of what doesn't run.
-
-        A kernel that fails is remembered, too; where memory is short it fails for now only.
-
-        Args:
-            name: what it is called.
-            measure: measures it.
-            anew: measure it whatever the cache has, and remember that instead.
-
-        Raises:
-            CostError: the cache can't be used, or the provider doesn't work.
-        """
-        known = None if anew else self.recall(name)
-        if known is not None:
-            return known
-        try:
-            value = measure()
-        except KernelError as error:
-            self._runtime.expect_working()  # else what is remembered would be the device's fault
-            value = {"failed": str(error)}
-        except (MemoryError, OutOfMemoryError) as error:
-            return {"failed": str(error) or "out of memory"}
-        if anew:
-            self._cache.replace(self._key(name), json.dumps(value))
-            return value
-        return self.remember(name, value)
 
     def _anew(self, quantile: float) -> Self:
         """Return the same times by all that the cache has by now."""
@@ -234,19 +185,48 @@ class NodeTimes:
     def _looks(self) -> dict[bool, Looks]:
         """What single looks say, in the cache and out of it, by all nodes that the cache has both times of."""
         pairs: dict[bool, list[tuple[int, int]]] = {False: [], True: []}
-        for key, text in self._cache.beginning(self._key(_settled(""))):
+        for key, settled in self.beginning(_settled("")):
             if look := self.recall(_look(key)):
-                pairs[key.startswith(COLD)].append((look["ps"], self._parsed(text)["ps"]))
+                pairs[key.startswith(COLD)].append((look["ps"], settled["ps"]))
         return {cold: Looks(found) for cold, found in pairs.items()}
 
-    def _measure(self, turn: Turn) -> tuple[int, int]:
-        """Return the time of a node, and what of it is the copy of what it adds to in place within a network."""
-        node, cold = turn.node, turn.key.startswith(COLD)
-        time_ps = self._runtime.time(node.model, node.feeds, cold)
-        return time_ps, self._runtime.time_of_copy(node.feeds[node.added_to], cold) if node.added_to else 0
+    def _groups(self, turns: Iterable[Turn]) -> Iterator[list[Turn]]:
+        """Yield turns as they are measured: those in the cache one by one, the others several together."""
+        group, time_ps = list[Turn](), 0
+        for turn in turns:
+            if not turn.key.startswith(COLD):
+                yield [turn]
+                continue
+            group.append(turn)
+            time_ps += self._times.get(turn.key, 0)
+            if len(group) == TOGETHER or time_ps >= TOGETHER_PS:
+                yield group
+                group, time_ps = [], 0
+        if group:
+            yield group
 
-    def _key(self, name: str) -> str:
-        return f"{self._runtime.key}|method {METHOD}|{name}"
+    def _tried(self, turns: Sequence[Turn]) -> dict[str, tuple[int, int]]:
+        """Return what is measured in some turns; nothing of those that fail for now, as memory is short: they ran."""
+        try:
+            return {turn.key: taken for turn, taken in zip(turns, self._measure(turns), strict=True)}
+        except (KernelError, MemoryError, OutOfMemoryError):
+            self._runtime.expect_working()
+        return {} if len(turns) < 2 else {key: taken for turn in turns for key, taken in self._tried([turn]).items()}
+
+    def _measure(self, turns: Sequence[Turn]) -> list[tuple[int, int]]:
+        """Return times of nodes, and what of each is the copy of what it adds to in place within a network.
+
+        Args:
+            turns: all in the cache or all out of it.
+        """
+        if not turns:
+            return []
+        cold = turns[0].key.startswith(COLD)
+        times = self._runtime.times([(node.model, node.feeds) for _, node in turns], cold)
+        adding = [turn.key for turn in turns if turn.node.added_to]
+        added = [node.feeds[node.added_to] for _, node in turns if node.added_to]
+        copies = dict(zip(adding, self._runtime.times_of_copies(added, cold), strict=True))
+        return [(time_ps, copies.get(turn.key, 0)) for turn, time_ps in zip(turns, times, strict=True)]
 
 
 def _mixed(key: str, outside: float, times: Mapping[str, int]) -> int:

@@ -24,16 +24,15 @@ from typing import Any, Self
 from taso_gym.cost.devices import fastest
 from taso_gym.cost.doubts import worth_turns
 from taso_gym.cost.eviction import cache_bytes
-from taso_gym.cost.executed import Executed, block_channels, executed_in, executed_nodes, smallest_view
+from taso_gym.cost.executed import Executed, block_channels, executed_nodes, smallest_view
 from taso_gym.cost.in_place import USUAL, kernel_times, share_outside
 from taso_gym.cost.layout import Layouts
-from taso_gym.cost.node_keys import COLD
+from taso_gym.cost.measured import MeasuredCost
 from taso_gym.cost.node_times import NodeTimes, Turn
 from taso_gym.cost.opaque_model import time_alone
 from taso_gym.cost.region import Region
-from taso_gym.cost.regional import RegionalCost, describe
 from taso_gym.cost.runtime import Runtime
-from taso_gym.cost.small_model import OPSET, SmallModel, draw_inputs
+from taso_gym.cost.small_model import OPSET, draw_inputs
 from taso_gym.cost.work import Work
 from taso_gym.errors import OptionError
 from taso_gym.graph import Graph
@@ -44,12 +43,10 @@ KEPT = 1 / 8
 """Part of the cache that keeps what a model needs from one run to the next, whatever else the host does."""
 
 
-class OnnxRuntimeCost(RegionalCost):
+class OnnxRuntimeCost(MeasuredCost):
     """Measured costs; deterministic only as far as its cache is filled."""
 
     deterministic = False
-    runtime: Runtime
-    """What is measured on."""
 
     def __init__(
         self,
@@ -194,19 +191,6 @@ class OnnxRuntimeCost(RegionalCost):
             low, high = low + ends[0], high + ends[1]
         return low, high
 
-    def executed_in(self, region: Region) -> list[str] | None:
-        """Return the keys of the nodes that onnxruntime executes for a region, all measured; None where it fails.
-
-        Raises:
-            CostError: the cache can't be used, the provider doesn't work, or there is no room for temporary files.
-        """
-        name = f"region of opset {self._opset} {COLD if self._cold else ''}{describe(region, self._dims)}"
-        measure = partial(self._measure, region)
-        known = self._node_times.found(name, measure)
-        if not self._node_times.load(known.get("executed", ())):  # a cache that had them may have been set aside
-            known = self._node_times.found(name, measure, anew=True)
-        return known.get("executed")
-
     def executed(self, graph: Graph) -> list[tuple[str, float]]:
         """Return (node, milliseconds) of all that onnxruntime executes for a whole graph, but for views.
 
@@ -265,22 +249,6 @@ class OnnxRuntimeCost(RegionalCost):
         other = copy(self)
         other._node_times = self._node_times.cautious()
         return other
-
-    def executed_alone(self, region: Region) -> list[Executed]:
-        """Return the nodes that onnxruntime executes for a region, which aren't measured.
-
-        Raises:
-            CostError: onnxruntime doesn't take or run it.
-        """
-        return executed_in(SmallModel(region, self._dims, self._opset), self.runtime)
-
-    def _measure(self, region: Region) -> dict[str, Any]:
-        if self._progress:
-            self._progress(str(region.nodes[0].sig))
-        return {"executed": [self._measure_node(node) for node in self.executed_alone(region)]}
-
-    def _measure_node(self, node: Executed) -> str:
-        return self._node_times.measure(node, self._cold)
 
     @property
     def layouts(self) -> Layouts:

@@ -162,11 +162,10 @@ class RegionalCost(StartedCost):
 
     def time(self, sig: Signature, context: Hashable, load: Work) -> tuple[int, int]:
         """Return the time of the region that a node anchors, and how many kernels it takes; nothing within one."""
-        if context == FUSED:
-            return 0, 0
         if isinstance(sig.op, OpaqueOperator):
-            return self.opaque_time(sig, load)
-        return self.region_time(context if isinstance(context, Region) else lone(sig), load)
+            return (0, 0) if context == FUSED else self.opaque_time(sig, load)
+        region = anchored(sig, context)
+        return self.region_time(region, load) if region else (0, 0)
 
     @property
     def view_ps(self) -> int:
@@ -180,13 +179,19 @@ class RegionalCost(StartedCost):
     def regions(self, graph: Graph) -> Iterator[Region]:
         """Yield the region of every node of a graph that anchors one."""
         for node_id, node in graph.operators():
-            sig, context = node.sig, self._contexts(graph, node_id)
-            if not (sig.const or sig.op.view or context == FUSED or isinstance(sig.op, OpaqueOperator)):
-                yield context if isinstance(context, Region) else lone(sig)
+            if region := anchored(node.sig, self._contexts(graph, node_id)):
+                yield region
 
     def __getstate__(self) -> dict[str, object]:
         """Leave what is found again behind, too."""
         return {name: value for name, value in super().__getstate__().items() if name != "_contexts"}
+
+
+def anchored(sig: Signature, context: Hashable) -> Region | None:
+    """Return the region that a node in a context anchors: none of one within another's, or that isn't costed by one."""
+    if sig.const or sig.op.view or context == FUSED or isinstance(sig.op, OpaqueOperator):
+        return None
+    return context if isinstance(context, Region) else lone(sig)
 
 
 def describe(region: Region, dims: Dims) -> str:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from statistics import median
 from typing import Any
@@ -22,7 +23,8 @@ SLOW_NS, SLOW_RUNS = 5_000_000, 4
 COLD_RUNS, COLD_SESSIONS = 6, {1_000_000: 6, SLOW_NS: 3}
 """Runs out of the cache, and of how many sessions one after the other each time that the cache has been emptied, for
 models that take up to so long: that takes longer than most of them, up to nine tenths of a search that begins with no
-times. One session at several threads, where those of the session before go on for a while."""
+times. Two sessions where it is emptied for several models, one at several threads: those of the session before go on
+for a while."""
 LONG_NS, LONG_RUNS = 40_000_000, 2
 """One that takes so long is run so often: what disturbs it lasts as long as all its runs."""
 ENOUGH_NS = 8_000_000
@@ -35,6 +37,10 @@ WINDOWS, WINDOWS_DIFFER = 4, 0.1
 """Wall time is measured until two times differ by no more, so often at most: other processes disturb it for a while.
 What takes long (`LONG_NS`) is measured once."""
 
+Model = bytes | Serialised
+Fed = tuple[Model, Mapping[str, Any]]
+"""A model with values of its inputs."""
+
 
 class Runtime(Sessions):
     """onnxruntime on one provider with a number of threads, with a clock.
@@ -46,39 +52,58 @@ class Runtime(Sessions):
     """
 
     def __init__(self, provider: str, threads: int) -> None:
-        self._overheads, self._nodes = dict[bool, int](), dict[bool, int]()
+        self._overheads: dict[bool, tuple[int, int]] = {}
         super().__init__(provider, threads)
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave behind what was measured when pickled, too."""
         kept = {name: value for name, value in super().__getstate__().items() if name != "_evict"}
-        return {**kept, "_overheads": {}, "_nodes": {}}
+        return {**kept, "_overheads": {}}
 
-    def time(self, model: bytes | Serialised, feeds: Mapping[str, Any], cold: bool = False) -> int:
-        """Return the picoseconds of a run of a model as it is, without the overhead of a run as such.
+    @property
+    def alone(self) -> bool:
+        """Whether times are those of a CPU's thread, which other processes hardly disturb."""
+        return self.provider == "cpu" and self.threads == 1
+
+    def time(self, model: Model, feeds: Mapping[str, Any], cold: bool = False) -> int:
+        """Return what `times` does, of one model."""
+        return self.times([(model, feeds)], cold)[0]
+
+    def times(self, models: Sequence[Fed], cold: bool = False) -> list[int]:
+        """Return the picoseconds of a run of each model as it is, without the overhead of a run as such.
 
         Median of thread-CPU time at one CPU thread, least wall time at several, median of wall time on a GPU. There the
         device works on one node while the host starts the next: of a short node it is what each further copy of it in
         the same run adds, the longer of the two.
 
         Args:
-            model: of one node, serialised, its large weights in it or beside it.
-            feeds: values of its inputs, placed.
+            models: each of one node, serialised, its large weights in it or beside it, with its inputs, placed.
             cold: begin each run with nothing in the CPU's cache but, where it takes less than `SLOW_NS`, what a run in
-                another session brings there: code and inputs, not packed weights, nor memory for results.
+                another session brings there: code and inputs, not packed weights, nor memory for results. At one thread
+                the cache is emptied once for a run of each.
 
         Raises:
-            CostError: it can't be loaded or run.
+            CostError: one can't be loaded or run.
         """
+        if cold and self.alone:
+            nothing, *found = self._out_of_cache([_nothings(self, 0), *models])
+            return [self._without_overhead(time_ps, True, lambda: nothing) for time_ps in found]
+        return [self._lone_time(model, feeds, cold) for model, feeds in models]
+
+    def _lone_time(self, model: Model, feeds: Mapping[str, Any], cold: bool) -> int:
         found = self._undisturbed(model, feeds, cold)
         if self.provider != "cpu" and found < SHORT_PS:
             return max(self._time(copied(model, COPIES), feeds, cold) - found, 0) // COPIES
-        overhead = self._overhead_ps(cold)
+        return self._without_overhead(found, cold, lambda: self._time(*_nothings(self, 0), cold))
+
+    def _without_overhead(self, found: int, cold: bool, nothing: Callable[[], int]) -> int:
+        """Return a time without that of beginning a run, which ``nothing`` measures at about the same moment."""
+        overhead, node = self._overhead(cold)
         if found < 2 * overhead:  # most of it: what else the machine does should be the same for both
-            overhead = min(overhead, self._time_of_nothing(0, cold) - self._node_ps(cold))
+            overhead = min(overhead, nothing() - node)
         return max(found - overhead, 0)
 
-    def _undisturbed(self, model: bytes | Serialised, feeds: Mapping[str, Any], cold: bool) -> int:
+    def _undisturbed(self, model: Model, feeds: Mapping[str, Any], cold: bool) -> int:
         found = [self._time(model, feeds, cold)]
         while self.provider == "cpu" and self.threads > 1 and len(found) < WINDOWS and found[0] < LONG_NS * 1000:
             if len(found) > 1 and found[1] <= (1 + WINDOWS_DIFFER) * found[0]:
@@ -86,57 +111,56 @@ class Runtime(Sessions):
             found = sorted([*found, self._time(model, feeds, cold)])
         return found[0]
 
-    def _time(self, model: bytes | Serialised, feeds: Mapping[str, Any], cold: bool) -> int:
+    def _time(self, model: Model, feeds: Mapping[str, Any], cold: bool) -> int:
+        if cold:
+            return self._out_of_cache([(model, feeds)])[0]
         run = self.bind(self.open(model, optimise=False), feeds)
-        took = self._clocked(run)
-        slow = took > SLOW_NS
-        if not slow:
+        if (took := self._clocked(run)) <= SLOW_NS:
             run()
-        if cold and not slow:
-            most = next((sessions for longest, sessions in COLD_SESSIONS.items() if took <= longest), 1)
-            runs = self._out_of_cache(run, most if self.threads == 1 else 1, model, feeds)
-        else:
-            runs = self._in_a_row(run, LONG_RUNS if took > LONG_NS else SLOW_RUNS if slow else MIN_RUNS, cold)
-        alone = self.provider == "cpu" and self.threads == 1
-        if alone and cold:  # the mean of every other run's medians, as are all times in tables and caches
-            return int((median(runs[::2]) + median(runs[1::2])) * 500)
-        summary = min if self.provider == "cpu" and not alone else median
-        return int(summary(runs) * 1000)
+        least = MIN_RUNS if took <= SLOW_NS else SLOW_RUNS if took <= LONG_NS else LONG_RUNS
+        runs: list[int] = []
+        while len(runs) < least or (len(runs) < MAX_RUNS and sum(runs) < ENOUGH_NS):
+            runs.append(self._clocked(run))
+        return int((min if self.provider == "cpu" and not self.alone else median)(runs) * 1000)
 
     def _clocked(self, run: Callable[[], Any]) -> int:
         """Return the nanoseconds of a run."""
-        clock = time.thread_time_ns if self.provider == "cpu" and self.threads == 1 else time.perf_counter_ns
+        clock = time.thread_time_ns if self.alone else time.perf_counter_ns
         start = clock()
         run()
         return clock() - start
 
-    def _in_a_row(self, run: Callable[[], Any], least: int, cold: bool) -> list[int]:
-        """Return the nanoseconds of runs, each of which ``cold`` empties the cache before."""
-        runs: list[int] = []
-        while len(runs) < least or (not cold and len(runs) < MAX_RUNS and sum(runs) < ENOUGH_NS):
-            if cold:
-                self._evict()
-            runs.append(self._clocked(run))
-        return runs
-
-    def _out_of_cache(
-        self, run: Callable[[], Any], sessions: int, model: bytes | Serialised, feeds: Mapping[str, Any]
-    ) -> list[int]:
-        """Return the nanoseconds of runs that find code and inputs in the cache, which a twin brings there."""
-        twin, runs = self.bind(self.open(model, optimise=False, spin=False), feeds), [run]
-        models = [self._with_own_weights(model) for _ in range(sessions - 1)]
-        for other in models:
-            runs.append(self.bind(self.open(other, optimise=False), feeds))
-            for _ in range(2):
-                runs[-1]()
-        taken: list[int] = []
-        while len(taken) < COLD_RUNS:
+    def _out_of_cache(self, models: Sequence[Fed]) -> list[int]:
+        """Return the picoseconds of a run of each model that begins out of the cache, emptied once for one of each."""
+        sessions = max(COLD_RUNS // max(len(models) - 1, 1), 2) if self.threads == 1 else 1
+        prepared = [self._prepared(model, feeds, sessions) for model, feeds in models]
+        while any(runs.due > 0 for runs in prepared):
             self._evict()
-            twin()
-            taken += map(self._clocked, runs)
-        return taken
+            for runs in prepared:
+                runs.take(self._clocked)
+        return [self._summary(runs.taken) for runs in prepared]
 
-    def _with_own_weights(self, model: bytes | Serialised) -> bytes | Serialised:
+    def _summary(self, taken: Sequence[int]) -> int:
+        """Return what nanoseconds of runs out of the cache say, in picoseconds."""
+        if self.alone:  # the mean of every other run's medians, as are all times in tables and caches
+            return int((median(taken[::2]) + median(taken[1::2])) * 500)
+        return int(min(taken) * 1000)
+
+    def _prepared(self, model: Model, feeds: Mapping[str, Any], sessions: int) -> ColdRuns:
+        """Return a model that has run in so many sessions at most."""
+        run = self.bind(self.open(model, optimise=False), feeds)
+        if (took := self._clocked(run)) > SLOW_NS:
+            return ColdRuns([run], None, LONG_RUNS if took > LONG_NS else SLOW_RUNS)
+        run()
+        twin, runs = self.bind(self.open(model, optimise=False, spin=False), feeds), [run]
+        most = next((most for longest, most in COLD_SESSIONS.items() if took <= longest), 1)
+        for _ in range(1, min(sessions, most)):
+            runs.append(self.bind(self.open(self._with_own_weights(model), optimise=False), feeds))
+            runs[-1]()
+            runs[-1]()
+        return ColdRuns(runs, twin, COLD_RUNS)
+
+    def _with_own_weights(self, model: Model) -> Model:
         """Return a model whose large weights are elsewhere in memory than another's."""
         if not isinstance(model, Serialised):
             return model
@@ -146,24 +170,53 @@ class Runtime(Sessions):
     def _evict(self) -> Eviction:
         return Eviction()
 
-    def time_of_copy(self, value: Any, cold: bool = False) -> int:
-        """Return the picoseconds of copying a placed value of floats within a node, as `time` does."""
-        copied_ps = self.time(identity(value.element_type(), value.shape()), {"x": value}, cold)
-        return max(copied_ps - self._node_ps(cold), 0)
+    def times_of_copies(self, values: Sequence[Any], cold: bool = False) -> list[int]:
+        """Return the picoseconds of copying each placed value of floats within a node, as `times` does."""
+        if not values:
+            return []
+        found = self.times([(identity(value.element_type(), value.shape()), {"x": value}) for value in values], cold)
+        return [max(time_ps - self._overhead(cold)[1], 0) for time_ps in found]
 
-    def _overhead_ps(self, cold: bool) -> int:
-        """Return the picoseconds of a run of no node: one of a node that does nothing, less that node."""
+    def _overhead(self, cold: bool) -> tuple[int, int]:
+        """Return the picoseconds of a run of no node, and those that a node adds to it on a CPU, whatever it does.
+
+        A run of no node is one of a node that does nothing, less that node. A GPU's host runs ahead of nodes.
+        """
         if cold not in self._overheads:
-            self._overheads[cold] = min(self._time_of_nothing(0, cold) for _ in range(TRIES)) - self._node_ps(cold)
+            copies = (0, NOTHINGS) if self.provider == "cpu" else (0,)
+            tries = [[self._time(*_nothings(self, count), cold) for count in copies] for _ in range(TRIES)]
+            one, many = min(found[0] for found in tries), min(found[-1] for found in tries)
+            node = max(many - one, 0) // NOTHINGS
+            self._overheads[cold] = one - node, node
         return self._overheads[cold]
 
-    def _node_ps(self, cold: bool) -> int:
-        """Return the picoseconds that a node adds to a run on a CPU, whatever it does; a GPU's host runs ahead."""
-        if self.provider == "cpu" and cold not in self._nodes:
-            one, many = (min(self._time_of_nothing(copies, cold) for _ in range(TRIES)) for copies in (0, NOTHINGS))
-            self._nodes[cold] = max(many - one, 0) // NOTHINGS
-        return self._nodes.get(cold, 0)
 
-    def _time_of_nothing(self, copies: int, cold: bool) -> int:
-        feeds = {"x": self.place(np.ones(1, np.float32))}
-        return self._time(copied(identity(TensorProto.FLOAT, [1]), copies), feeds, cold)
+@dataclass
+class ColdRuns:
+    """Runs of a model that begin out of the cache.
+
+    Attributes:
+        runs: of sessions that share nothing large, one after the other.
+        twin: a run of another session, which brings code and inputs back before; None where these are little of it.
+        due: how many runs are still to be taken.
+        taken: nanoseconds of those that were.
+    """
+
+    runs: list[Callable[[], Any]]
+    twin: Callable[[], Any] | None
+    due: int
+    taken: list[int] = field(default_factory=list[int])
+
+    def take(self, clock: Callable[[Callable[[], Any]], int]) -> None:
+        """Run once in each session, unless no run is due any more."""
+        if self.due <= 0:
+            return
+        if self.twin:
+            self.twin()
+        self.taken += map(clock, self.runs)
+        self.due -= len(self.runs)
+
+
+def _nothings(runtime: Sessions, copies: int) -> Fed:
+    """Return the model of a node that does nothing, and of so many copies of it."""
+    return copied(identity(TensorProto.FLOAT, [1]), copies), {"x": runtime.place(np.ones(1, np.float32))}

@@ -102,7 +102,7 @@ class Observer:
         scale = 100 / max(self._features.scale.start.time_ps, 1)
         legal = (m for rule, count in enumerate(self.counts[:-1]) for m in self.state.matches[rule][:count])
         out[...] = 0
-        out[: self.total] = [self.state.delta(m).time_ps * scale for m in legal]
+        out[: self.total] = [delta.time_ps * scale for _, delta in self.state.deltas(legal)]
         return np.clip(out, -MAX_CHANGE_PERCENT, MAX_CHANGE_PERCENT, out=out)
 
     def _globals(self, step_fraction: float) -> list[float]:

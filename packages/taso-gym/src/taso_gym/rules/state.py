@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import Any, cast
 
 from taso_gym.checks import check_kind, check_limits
-from taso_gym.cost_model import Cost, CostModel
+from taso_gym.cost_model import Cost, Costed, CostModel, costed, total
 from taso_gym.errors import MatchError
 from taso_gym.graph import SINK, Graph
 from taso_gym.graph import check as check_graph
@@ -145,6 +145,23 @@ class RewriteState:
         rewriting = rewrite(self.graph, site)
         return self._change(site, rewriting, rewriting.finish())
 
+    def deltas(self, matches: Iterable[Match]) -> list[tuple[Match, Cost]]:
+        """Return legal matches with what `delta` says of each; what has to be measured for that, may be together.
+
+        Raises:
+            MatchError: a match isn't legal here.
+        """
+        model = self._model
+        if model is None or not model.contextual:
+            return [(match, self.delta(match)) for match in matches]
+        found: list[tuple[Match, Costed, Costed]] = []
+        for match in matches:
+            rewriting = rewrite(self.graph, self._site(match))
+            before, after = self._around(rewriting, rewriting.finish(), model)
+            model.expect(after)
+            found.append((match, before, after))
+        return [(match, total(model, after) - total(model, before)) for match, before, after in found]
+
     @property
     def size(self) -> Size:
         """Operators that aren't constant, and their inputs that aren't."""
@@ -224,9 +241,14 @@ class RewriteState:
         model = self._model
         if model is None or not model.contextual:
             return self._local_change(site)
+        before, after = self._around(rewriting, graph, model)
+        return total(model, after) - total(model, before)
+
+    def _around(self, rewriting: Rewriting, graph: Graph, model: CostModel) -> tuple[Costed, Costed]:
+        """Return the nodes whose costs a rewrite may change, each with its context, before and after it."""
         changed = {*rewriting.touched, *rewriting.removed, *rewriting.rewired, *rewriting.added}
         around = changed.union(model.affected(self.graph, graph, changed)) - {SINK}
-        return _sum(model, graph, around) - _sum(model, self.graph, around)
+        return costed(model, self.graph, around), costed(model, graph, around)
 
     def _local_change(self, site: Site) -> Cost:
         """Return the change of cost where contexts play no part."""
@@ -263,11 +285,6 @@ def _restore(graph: Graph, rules: RuleSet, model: CostModel | None, limits: Limi
     state = RewriteState(graph, rules, model, max_locations=locations, max_nodes=nodes, max_edges=edges)
     state.edit = edit
     return state
-
-
-def _sum(model: CostModel, graph: Graph, ids: Iterable[int]) -> Cost:
-    nodes = graph.nodes
-    return sum((model.node(nodes[i].sig, model.context(graph, i)) for i in ids if i in nodes), Cost())
 
 
 def check(state: RewriteState, children: int = 8) -> None:

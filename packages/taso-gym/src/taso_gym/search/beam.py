@@ -55,7 +55,6 @@ class Beam(Searcher):
             if child not in self._seen and child not in self._children:
                 self._children[child] = (self.values[index] + self.change(state, match), index, match)
             self._weighed += 1
-            self.explored += 1
         return True
 
     def _go_on(self) -> bool:

@@ -80,10 +80,9 @@ class Descent(Searcher):
         if self._apply_waiting(state) or self._waiting:
             return True
         matches = self._in_order(state)
-        for match in self.chunk(matches, len(self._weighed)):
-            self._weighed.append((match, change := self.change(state, match)))
-            self._gains |= change < 0
-            self.explored += 1
+        weighed = self.changes(state, self.chunk(matches, len(self._weighed)))
+        self._weighed += weighed
+        self._gains |= any(change < 0 for _, change in weighed)
         if len(self._weighed) < len(matches):
             return True
         self._sort_weighed()
@@ -197,7 +196,8 @@ class Descent(Searcher):
             if also and also in child.matches[also.rule]:
                 new.append(also)
             self.explored += 1 + len(new)
-            gain, following = min(((self.change(child, m), m) for m in new if not self.ended()), default=(0, first))
+            changes = self.changes(child, (m for m in new if not self.ended()))
+            gain, following = min(((change, m) for m, change in changes), default=(0, first))
             if gain >= 0 or self.ended():
                 break
         return self.values[index]

@@ -30,9 +30,8 @@ class Greedy(Searcher):
         state, candidates = self.state(self.best), self._candidates()
         if len(self._changes) >= len(candidates):
             return self._apply_best()
-        for match in self.chunk(candidates, len(self._changes)):
-            self._changes.append(self.change(state, match))
-            self.explored += 1
+        weighed = self.changes(state, self.chunk(candidates, len(self._changes)))
+        self._changes += [change for _, change in weighed]
         return True
 
     def _apply_best(self) -> bool:

@@ -11,7 +11,7 @@ import math
 import time
 from abc import ABC, abstractmethod
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -55,7 +55,7 @@ class Searcher(ABC):
     def __init__(self, start: RewriteState, rng: np.random.Generator, objective: Objective | None = None) -> None:
         """Begin at a state; ``rng`` is the only source of chance, ``objective`` what is lowered: default the time."""
         self.rng = rng
-        self.explored = 0
+        self.explored: int = 0
         self.exhausted = False
         self.most = math.inf
         self.ended: Callable[[], bool] = _never
@@ -73,7 +73,13 @@ class Searcher(ABC):
 
     def change(self, state: RewriteState, match: Match) -> int:
         """Return by how much a legal match changes the value of a state."""
-        delta = state.delta(match)
+        return self._change(state, match, state.delta(match))
+
+    def changes(self, state: RewriteState, matches: Iterable[Match]) -> list[tuple[Match, int]]:
+        """Return legal matches with what `change` says of each; what has to be measured for that, may be together."""
+        return [(match, self._change(state, match, delta)) for match, delta in state.deltas(matches)]
+
+    def _change(self, state: RewriteState, match: Match, delta: Cost) -> int:
         if self._objective.is_time:
             return self.beyond_noise(state, match, delta.time_ps) + state.growth(match).nodes
         graph = state.graph if self._objective.of_sums else state.child_graph(match)
@@ -107,6 +113,8 @@ class Searcher(ABC):
     def chunk(self, matches: Sequence[T], done: int) -> Iterator[T]:
         """Yield what to weigh in a step, one at least: up to the next multiple of `CHUNK`, less where the search ends.
 
+        Each counts as explored.
+
         So one that was interrupted goes on with the steps of one that wasn't. With measured costs it is less, too,
         where it takes long.
 
@@ -117,6 +125,7 @@ class Searcher(ABC):
         until = math.inf if self.costs_are_fixed else time.monotonic() + CHUNK_SECONDS
         for match in matches[done : done + CHUNK - done % CHUNK]:
             yield match
+            self.explored += 1
             if self.ended() or self.explored >= self.most or time.monotonic() >= until:
                 return
 

@@ -57,7 +57,7 @@ class Taso(Descent):
         self._queue: list[Entry] = []
         self._found = 0
         self._open: list[int] = [] if descend else [0]
-        self._opened = 0
+        self._opened: int = 0
 
     @property
     def settled(self) -> bool:
@@ -90,15 +90,14 @@ class Taso(Descent):
         state, value = self.state(index), self.values[index]
         large = len(state.graph.nodes) > 2 * max(len(self.state(i).graph.nodes) for i in (0, self.best))
         matches = [] if large and not self._opened else [match for row in state.matches for match in row]
-        for match in self.chunk(matches, self._opened):
-            self.explored += 1
-            self._opened += 1
-            if (child := state.child_hash(match)) in self._seen:
-                continue
-            if (cost := value + self.change(state, match)) < self.alpha * self.best_value:
-                self._seen.add(child)
+        done = self.explored
+        unseen = (m for m in self.chunk(matches, self._opened) if state.child_hash(m) not in self._seen)
+        for match, change in self.changes(state, unseen):
+            if (cost := value + change) < self.alpha * self.best_value:
+                self._seen.add(state.child_hash(match))
                 self._found += 1
                 heapq.heappush(self._queue, (cost, self._found, index, match))
+        self._opened += self.explored - done
         if len(self._queue) > MOST_QUEUED:
             self._queue = heapq.nsmallest(MOST_QUEUED // 2, self._queue)
         if self._opened >= len(matches):

@@ -1,0 +1,101 @@
+"""What was found by running onnxruntime, kept in the cache on disk as JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from taso_gym.cost.cache import Cache
+from taso_gym.cost.runtime import Runtime
+from taso_gym.errors import CostError, KernelError, OutOfMemoryError
+
+METHOD = 14
+"""How costs are measured; what an earlier version of the package put into a cache isn't taken for the same."""
+
+
+class Findings:
+    """Values by name, of a runtime as it is here.
+
+    Attributes:
+        path: file of the cache.
+    """
+
+    def __init__(self, runtime: Runtime, path: str | Path | None) -> None:
+        """Begin with what a cache has; None for the user's."""
+        self._runtime, self._cache = runtime, Cache(path)
+        self.path = self._cache.path
+
+    def recall(self, name: str) -> dict[str, Any] | None:
+        """Return what the cache has under a name.
+
+        Raises:
+            CostError: it can't be read.
+        """
+        text = self._cache.get(self._key(name))
+        return None if text is None else self._parsed(text)
+
+    def _parsed(self, text: str) -> dict[str, Any]:
+        try:
+            return json.loads(text)
+        except ValueError as error:
+            raise CostError(
+                f"expected a measurement as JSON, found {text[:40]!r} in {self.path}: delete that file"
+            ) from error
+
+    def remember(self, name: str, value: dict[str, Any]) -> dict[str, Any]:
+        """Put something into the cache, and return what it has: another process may have been first.
+
+        Raises:
+            CostError: it can't be written.
+        """
+        return json.loads(self._cache.put(self._key(name), json.dumps(value)))
+
+    def found(self, name: str, measure: Callable[[], dict[str, Any]], anew: bool = False) -> dict[str, Any]:
+        """Return what the cache has under a name, measured now if it has nothing: {"failed": why} of what doesn't run.
+
+        A kernel that fails is remembered, too; where memory is short it fails for now only.
+
+        Args:
+            name: what it is called.
+            measure: measures it.
+            anew: measure it whatever the cache has, and remember that instead.
+
+        Raises:
+            CostError: the cache can't be used, or the provider doesn't work.
+        """
+        known = None if anew else self.recall(name)
+        if known is not None:
+            return known
+        try:
+            value = measure()
+        except KernelError as error:
+            self._runtime.expect_working()  # else what is remembered would be the device's fault
+            value = {"failed": str(error)}
+        except (MemoryError, OutOfMemoryError) as error:
+            return {"failed": str(error) or "out of memory"}
+        if anew:
+            self.replace(name, value)
+            return value
+        return self.remember(name, value)
+
+    def replace(self, name: str, value: dict[str, Any]) -> None:
+        """Put something into the cache, whatever it has under that name.
+
+        Raises:
+            CostError: it can't be written.
+        """
+        self._cache.replace(self._key(name), json.dumps(value))
+
+    def beginning(self, start: str) -> Iterator[tuple[str, dict[str, Any]]]:
+        """Yield the rest of each name that begins so, and what the cache has under it.
+
+        Raises:
+            CostError: it can't be read.
+        """
+        for rest, text in self._cache.beginning(self._key(start)):
+            yield rest, self._parsed(text)
+
+    def _key(self, name: str) -> str:
+        return f"{self._runtime.key}|method {METHOD}|{name}"
