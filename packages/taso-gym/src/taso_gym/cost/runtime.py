@@ -150,15 +150,16 @@ class Runtime(Sessions):
         """Return a model that has run in so many sessions at most."""
         run = self.bind(self.open(model, optimise=False), feeds)
         if (took := self._clocked(run)) > SLOW_NS:
-            return ColdRuns([run], None, LONG_RUNS if took > LONG_NS else SLOW_RUNS)
+            return ColdRuns([model], [run], None, LONG_RUNS if took > LONG_NS else SLOW_RUNS)
         run()
         twin, runs = self.bind(self.open(model, optimise=False, spin=False), feeds), [run]
         most = next((most for longest, most in COLD_SESSIONS.items() if took <= longest), 1)
-        for _ in range(1, min(sessions, most)):
-            runs.append(self.bind(self.open(self._with_own_weights(model), optimise=False), feeds))
+        models = [self._with_own_weights(model) for _ in range(1, min(sessions, most))]
+        for other in models:
+            runs.append(self.bind(self.open(other, optimise=False), feeds))
             runs[-1]()
             runs[-1]()
-        return ColdRuns(runs, twin, COLD_RUNS)
+        return ColdRuns([model, *models], runs, twin, COLD_RUNS)
 
     def _with_own_weights(self, model: Model) -> Model:
         """Return a model whose large weights are elsewhere in memory than another's."""
@@ -196,12 +197,14 @@ class ColdRuns:
     """Runs of a model that begin out of the cache.
 
     Attributes:
+        models: what runs, whose weights have to live as long.
         runs: of sessions that share nothing large, one after the other.
         twin: a run of another session, which brings code and inputs back before; None where these are little of it.
         due: how many runs are still to be taken.
         taken: nanoseconds of those that were.
     """
 
+    models: list[Model]
     runs: list[Callable[[], Any]]
     twin: Callable[[], Any] | None
     due: int
