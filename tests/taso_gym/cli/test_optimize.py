@@ -339,6 +339,19 @@ def test_rules_that_need_a_newer_opset_are_told_of(opset, tmp_path, capsys):
     assert ("of this model need opset 23, and it has 22: --opset 23 converts it first" in said) == (opset == 22)
 
 
+@pytest.mark.parametrize("given", [(), ("--session-settings",)])
+def test_operators_that_are_slow_for_their_values_are_told_of(given, exported, tmp_path, monkeypatch, capsys):
+    from taso_gym.cost.onnxruntime import OnnxRuntimeCost
+
+    slow = {"Softmax": (3e9, 1e9), "MatMul": (28.2e9, 4e9)}
+    monkeypatch.setattr(OnnxRuntimeCost, "slower_in_place", lambda *_: slow)
+    monkeypatch.setattr(sys.modules["taso_gym.cli.deliver"], "best_settings", lambda *_, **__: SessionSettings())
+    options = ("--cost", "onnxruntime", "--cache", tmp_path / "c", "--steps", "2", "--no-measure", *given)
+    assert run("optimize", exported, "-o", tmp_path / "out.onnx", *options) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert ("alone: MatMul 28.2 ms (7.0 times), Softmax 3.0 ms (3.0 times), as floats" in said) is not bool(given)
+
+
 def test_a_batch_may_become_a_loop_over_its_samples(tmp_path, monkeypatch, capsys):
     """Where a loop is the faster one, here by a stopped clock."""
     from taso_gym.cost.measurement import THREAD_CPU, Measurement

@@ -17,7 +17,7 @@ from model_texts import parsed
 from taso_gym.builder import GraphBuilder
 from taso_gym.cost import in_place, load
 from taso_gym.cost.dims import Dims
-from taso_gym.cost.in_place import LEAST, USUAL, kernel_times, share_outside
+from taso_gym.cost.in_place import LEAST, USUAL, kernel_times, share_outside, slower_in_place
 from taso_gym.cost.onnxruntime import OnnxRuntimeCost
 from taso_gym.cost.runtime import Runtime
 from taso_gym.cost.small_model import draw_inputs
@@ -126,6 +126,33 @@ def test_a_model_knows_the_share_of_its_start(tmp_path: Path, monkeypatch: pytes
     assert model.with_outside(0.3).outside == 0.3 and model.outside == 0.8
     said.clear()
     assert OnnxRuntimeCost(cache=tmp_path / "c", start=graph, progress=said.append).outside == 0.8 and not said
+
+
+def test_operators_that_their_values_make_slow_are_found() -> None:
+    """More than twice as slow, by a part of the whole; not those that aren't executed as often as predicted."""
+    executed = {SUM: 2, PRODUCT: 3, LONG: 1, SMALL: 1, "Exp-13[](float[8])": 1}
+    there = {
+        "Add [[4, 8], [8]]": (2, 399.0),
+        "FusedMatMul [[4, 8], [8, 8]]": (3, 1800.0),
+        "Relu [[64, 64]]": (2, 9000.0),
+        "Relu [[8]]": (1, 1500.0),
+        "Exp [[8]]": (1, 590.0),
+    }
+
+    def time_of(_: str, outside: float) -> int:
+        return round(100 * (1 + outside))
+
+    assert slower_in_place(executed, time_of, there) == {"FusedMatMul": (1800.0, 600.0), "Relu": (1500.0, 200.0)}
+    assert not slower_in_place(executed, time_of, {})
+
+
+def test_what_is_slower_in_a_graph_is_known_of_the_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    graph, slow = softmaxes(), {"Softmax [[64, 32]]": (2, 10.0**12), "Exp [[64, 32]]": (1, 1.0)}
+    monkeypatch.setattr("taso_gym.cost.onnxruntime.kernel_times", lambda *_: slow)
+    assert not OnnxRuntimeCost(cache=tmp_path / "c", start=graph).slower_in_place(graph)
+    monkeypatch.setattr("taso_gym.cost.onnxruntime.cache_bytes", lambda: 1)
+    found = OnnxRuntimeCost(cache=tmp_path / "c", start=graph).slower_in_place(graph)
+    assert found.keys() == {"Softmax"} and found["Softmax"][0] == 10**12 > 100 * found["Softmax"][1]
 
 
 def test_a_copy_of_a_model_that_was_not_asked_yet_knows_it_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,6 +14,7 @@ from taso_gym.atomic import check_targets
 from taso_gym.checks import check_seed
 from taso_gym.cli.choices import CLASSES, COSTS, Cache, RuleSource
 from taso_gym.cli.deliver import Wanted, deliver
+from taso_gym.cli.hints import hints
 from taso_gym.cli.judges import judge_of, provider_of
 from taso_gym.cli.runs import expect_runs, expect_timed
 from taso_gym.cli.settings_file import expect_replaceable, settings_file
@@ -28,10 +29,8 @@ from taso_gym.onnx_io.external import files_of
 from taso_gym.ops import MICROSOFT
 from taso_gym.optimizer import Result
 from taso_gym.optimizer import optimize as search_for
-from taso_gym.rules.compiled import opset_of
-from taso_gym.rules.pattern import operator_named
 from taso_gym.rules.rule import numerics_named
-from taso_gym.rules.ruleset import RuleSet, load_checked, operators_of
+from taso_gym.rules.ruleset import load_checked
 from taso_gym.search import SEARCHES, Budget, Progress
 from taso_gym.search.run import check_search
 
@@ -151,7 +150,7 @@ def optimize(
             on_contest=lambda doing: bar.update(task, best=doing),
             **options,
         )
-    _report(result, cost)
+    _report(result, cost, session_settings)
     deliver(model, output, result, wanted, _say_applied)
 
 
@@ -194,13 +193,13 @@ def _with_opset(model: Path, dims: dict[str, int], opset: int) -> Graph:
     return onnx_io.with_dims(graph, dims)
 
 
-def _report(result: Result, cost: str) -> None:
-    """Print what was found, how finalists compared, and what was applied."""
+def _report(result: Result, cost: str, settings: bool) -> None:
+    """Print what was found, how finalists compared, what was applied, and what else may help."""
     say(headline(result, cost))
     for bout in result.bouts:
         say(f"measured against the fastest before: {bout}")
     _say_applied(result)
-    if hint := newer_opset(result.original, result.search.state.rules):
+    for hint in hints(result, settings):
         say(hint)
 
 
@@ -239,19 +238,6 @@ def summary(result: Result) -> Table:
         change = sum(a.change_ms for a in sites)
         table.add_row(rule, str(count), f"{change:+.4f}", ", ".join(sites[0].site))
     return table
-
-
-def newer_opset(graph: Graph, rules: RuleSet) -> str:
-    """Return a line on rules for operators that a graph has which need a newer opset than it has; empty without any."""
-    opset = graph.info.opsets.get("", 0)
-    present = {node.sig.op for _, node in graph.operators()}
-    needed = [opset_of(rule) for rule in rules if present.issuperset(map(operator_named, operators_of(rule.lhs)))]
-    if not (newer := [each for each in needed if each > opset]):
-        return ""
-    return (
-        f"{len(newer)} more rule{'s' if len(newer) > 1 else ''} for operators of this model need opset {max(newer)}, "
-        f"and it has {opset}: --opset {max(newer)} converts it first"
-    )
 
 
 def beyond_the_standard(result: Result) -> str:

@@ -37,6 +37,8 @@ USUAL, PRIOR = 0.5, 0.005
 """Share that is expected, and how much it counts: as much as kernels would in which such a part of all time differs."""
 SHARES = [i / 20 for i in range(21)]
 """Shares that are told apart."""
+SLOWER, SLOWER_BY = 2.0, 0.03
+"""Kernels are far slower in a model that take so many times what they cost, if that is such a part of all its time."""
 LIGHT, DIFFERS = 0.05, 0.1
 """Part of what a kernel reads that constants may be for it to count, and part by which its time has to be longer."""
 
@@ -106,6 +108,31 @@ def share_outside(
         return _sum_of(counted, time_of, share) - found_ps + prior * (share - USUAL)
 
     return min(SHARES, key=lambda share: (abs(excess(share)), abs(share - USUAL)))
+
+
+def slower_in_place(
+    executed: Mapping[str, int], time_of: Callable[[str, float], int], in_place: Mapping[str, tuple[int, float]]
+) -> dict[str, tuple[float, float]]:
+    """Return (picoseconds in their model, alone) of operators whose kernels take far longer there than costs say.
+
+    Their values do that, such as floats below 1.2e-38: those that kernels are measured with alone are of usual size.
+
+    Args:
+        executed: as for `share_outside`.
+        time_of: as well.
+        in_place: as well.
+    """
+    groups: defaultdict[str, dict[str, int]] = defaultdict(dict)
+    for key, count in executed.items():
+        groups[_kind_of(key)][key] = count
+    found: defaultdict[str, list[tuple[float, float]]] = defaultdict(list)
+    for name, kernels in groups.items():
+        number, time_ps = in_place.get(name, (0, 0.0))
+        if number == sum(kernels.values()):
+            found[name.partition(" ")[0]].append((time_ps, _sum_of(kernels, time_of, 1.0)))
+    least = SLOWER_BY * sum(time_ps for _, time_ps in in_place.values())
+    sums = {operator: (sum(a for a, _ in times), float(sum(b for _, b in times))) for operator, times in found.items()}
+    return {operator: (a, b) for operator, (a, b) in sums.items() if a > SLOWER * b and a - b > least}
 
 
 def _sum_of(kernels: Mapping[str, int], time_of: Callable[[str, float], int], share: float) -> int:

@@ -25,7 +25,7 @@ from taso_gym.cost.devices import fastest
 from taso_gym.cost.doubts import worth_turns
 from taso_gym.cost.eviction import cache_bytes
 from taso_gym.cost.executed import Executed, block_channels, executed_nodes, smallest_view
-from taso_gym.cost.in_place import USUAL, kernel_times, share_outside
+from taso_gym.cost.in_place import USUAL, kernel_times, share_outside, slower_in_place
 from taso_gym.cost.layout import Layouts
 from taso_gym.cost.measured import MeasuredCost
 from taso_gym.cost.node_times import NodeTimes, Turn
@@ -130,12 +130,25 @@ class OnnxRuntimeCost(MeasuredCost):
         fixed = self._given_outside is not None or not self._cold
         return self if fixed else self.with_outside(self._share_in_place(graph))
 
+    def slower_in_place(self, graph: Graph) -> dict[str, tuple[float, float]]:
+        """Return operators that take far longer in a graph than alone, by `taso_gym.cost.in_place`.
+
+        None in one that stays in the cache, which isn't run.
+        """
+        return slower_in_place(*self._in_place(graph)) if self._cold else {}
+
     def _share_in_place(self, graph: Graph) -> float:
         """Return the share that a graph says; the usual one where it can't be run."""
+        return share_outside(*self._in_place(graph))
+
+    def _in_place(
+        self, graph: Graph
+    ) -> tuple[Mapping[str, int], Callable[[str, float], int], Mapping[str, tuple[int, float]]]:
+        """Return how often each kernel is executed for a graph, what one costs, and what they take there."""
         name = f"in place {graph.hash:016x} of opset {self._opset}[{self._dims.key}]"
         found = self._node_times.found(name, partial(self._run, graph))
         executed = Counter(key for region in self.regions(graph) for key in self.executed_in(region) or ())
-        return share_outside(executed, self._node_times.of, found.get("kernels", {}))
+        return executed, self._node_times.of, found.get("kernels", {})
 
     def _run(self, graph: Graph) -> dict[str, Any]:
         if self._progress:
