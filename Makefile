@@ -74,7 +74,7 @@ format: install ## Rewrite the sources in the project's format
 bench: install ## Run the benchmarks of speed, about a quarter of an hour
 	@set -e; for script in step.py scaling.py matching.py "kernels.py --seconds 300"; do echo "== $$script"; $(BIN)/python benchmarks/$$script; done
 
-OF_FILES := $(addprefix benchmarks/,dream_speed.py empty_cache.py estimators.py in_place.py in_situ.py loading.py record.py)
+OF_FILES := $(addprefix benchmarks/,dream_speed.py empty_cache.py estimators.py in_place.py in_situ.py loading.py record.py together.py)
 bench-full: install ## Run all benchmarks but those of a file or folder, which takes hours (most go on where they were ended); it writes tables in docs/results.md anew
 	@set -e; for script in $(filter-out benchmarks/gpu_% $(OF_FILES),$(wildcard benchmarks/*.py)); do echo "== $$script"; $(BIN)/python $$script; done
 
