@@ -46,9 +46,8 @@ def timed(file: Path, kernels: int, repeats: int) -> tuple[Times, Times]:
 def note(times: Times, groups: Iterable[Sequence[Executed]], model: OnnxRuntimeCost) -> None:
     """Time each group, and add to the times of its kernels."""
     for group in groups:
-        for node, time_ps in zip(
-            group, model.runtime.times([(n.model, n.feeds) for n in group], cold=True), strict=True
-        ):
+        found = model.runtime.times([(node.model, node.feeds) for node in group], cold=True)
+        for node, time_ps in zip(group, found, strict=True):
             times[node.key].append(time_ps)
 
 

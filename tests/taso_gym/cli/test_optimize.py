@@ -352,6 +352,20 @@ def test_operators_that_are_slow_for_their_values_are_told_of(given, exported, t
     assert ("alone: MatMul 28.2 ms (7.0 times), Softmax 3.0 ms (3.0 times), as floats" in said) is not bool(given)
 
 
+def test_a_hint_that_fails_loses_nothing(exported, tmp_path, monkeypatch, capsys):
+    from taso_gym.cost.onnxruntime import OnnxRuntimeCost
+    from taso_gym.errors import CostError
+
+    def fail(*_):
+        raise CostError("expected a cache, found none")
+
+    monkeypatch.setattr(OnnxRuntimeCost, "slower_in_place", fail)
+    out = tmp_path / "out.onnx"
+    options = ("--cost", "onnxruntime", "--cache", tmp_path / "c", "--steps", "2", "--no-measure")
+    assert run("optimize", exported, "-o", out, *options) == 0
+    assert out.exists() and "slower in this model" not in capsys.readouterr().out
+
+
 def test_a_batch_may_become_a_loop_over_its_samples(tmp_path, monkeypatch, capsys):
     """Where a loop is the faster one, here by a stopped clock."""
     from taso_gym.cost.measurement import THREAD_CPU, Measurement

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from taso_gym.cost.onnxruntime import OnnxRuntimeCost
+from taso_gym.errors import CostError
 from taso_gym.graph import Graph
 from taso_gym.optimizer import Result
 from taso_gym.rules.compiled import opset_of
@@ -34,10 +35,15 @@ def newer_opset(graph: Graph, rules: RuleSet) -> str:
 
 def denormals(graph: Graph, model: OnnxRuntimeCost) -> str:
     """Return a line on operators that are slow for what values they have in a graph; empty without any."""
-    slow = sorted(model.slower_in_place(graph).items(), key=lambda found: found[1][1] - found[1][0])
+    try:
+        slow = sorted(model.slower_in_place(graph).items(), key=lambda found: found[1][1] - found[1][0])
+    except CostError:  # the cache was lost meanwhile: a result that was found is worth more than a hint
+        return ""
     if not slow:
         return ""
-    named = ", ".join(f"{name} {there / 1e9:.1f} ms ({there / alone:.1f} times)" for name, (there, alone) in slow)
+    named = ", ".join(
+        f"{name} {there / 1e9:.1f} ms ({there / max(alone, 1):.1f} times)" for name, (there, alone) in slow
+    )
     return (
         f"slower in this model than alone: {named}, as floats below 1.2e-38 make kernels on some processors: "
         "--session-settings also tries a session that takes these for zero"
