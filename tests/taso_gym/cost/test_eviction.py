@@ -2,7 +2,9 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 from cost_graphs import weight
 
@@ -88,6 +90,22 @@ def test_as_much_is_read_as_the_cache_holds_or_more(
     monkeypatch.setattr(eviction, "cache_bytes", lambda: cache_mib << 20)
     others = Eviction()._others  # pyright: ignore[reportPrivateUsage]
     assert others.nbytes == int(read_mib * (1 << 20))
+
+
+@pytest.mark.parametrize(("together", "read"), [(False, 1000), (True, 64)])
+def test_less_is_read_for_models_that_push_each_other_out(
+    together: bool, read: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(eviction, "MOST", 64 * 4)
+    evict, largest = Eviction(), list[float]()
+
+    class Counting(np.ndarray[Any, Any]):
+        def max(self, *_: object, **__: object) -> None:
+            largest.append(float(self[-1]))
+
+    monkeypatch.setattr(evict, "_others", np.arange(1, 1001, dtype=np.float32).view(Counting))
+    evict(together)
+    assert largest == [read]
 
 
 def test_what_is_read_in_between_lies_on_small_pages() -> None:

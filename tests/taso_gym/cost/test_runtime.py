@@ -115,10 +115,16 @@ def test_all_is_out_of_the_cache_but_what_another_session_brings_back(
     monkeypatch.setattr("taso_gym.cost.runtime.time", clock)
     monkeypatch.setattr(runtime, "_overhead", lambda cold: (0, 0))
     monkeypatch.setattr(runtime, "_undisturbed", runtime._time)  # pyright: ignore[reportPrivateUsage]
-    monkeypatch.setattr(runtime, "_evict", lambda: done.append("evict"), raising=False)
+    together = len(takes_ms) > 1
+
+    def evict(together: bool) -> None:
+        done.append(f"evict {together}")
+
+    monkeypatch.setattr(runtime, "_evict", evict, raising=False)
     found = runtime.times([(name.encode(), {}) for name in takes_ms], cold=True)
     assert found == [takes * 1e9 for takes in takes_ms.values()]
-    assert done[done.index("evict") :] == [step for steps in rounds for step in ("evict", *steps)]
+    emptied = f"evict {together}"
+    assert done[done.index(emptied) :] == [step for steps in rounds for step in (emptied, *steps)]
 
 
 def test_sessions_that_run_one_after_the_other_have_large_weights_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:

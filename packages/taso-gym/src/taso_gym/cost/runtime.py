@@ -135,7 +135,7 @@ class Runtime(Sessions):
         sessions = max(COLD_RUNS // max(len(models) - 1, 1), 2) if self.threads == 1 else 1
         prepared = [self._prepared(model, feeds, sessions) for model, feeds in models]
         while any(runs.due > 0 for runs in prepared):
-            self._evict()
+            self._evict(together=len(models) > 2)
             for runs in prepared:
                 runs.take(self._clocked)
         return [self._summary(runs.taken) for runs in prepared]
