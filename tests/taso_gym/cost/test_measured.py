@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +58,15 @@ def test_a_graph_is_measured_together(tmp_path: Path, monkeypatch: pytest.Monkey
     assert all(count == 1 for count, _ in groups)
     groups.clear()
     assert OnnxRuntimeCost(start=graph, cache=tmp_path / "c", outside=0.5).graph(graph) == whole and not groups
+
+
+@pytest.mark.parametrize("asked", [lambda model, graph: model.in_turns([graph], 0.0), OnnxRuntimeCost.slower_in_place])
+def test_regions_of_a_graph_are_measured_together(
+    asked: Callable[[OnnxRuntimeCost, Graph], object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, graph, groups = cold(tmp_path / "c", monkeypatch)
+    asked(model, graph)
+    assert groups.count((len(LAYERS) - 1, True)) == 1
 
 
 def test_more_is_not_held_in_memory_than_has_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

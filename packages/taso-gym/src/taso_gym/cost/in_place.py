@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import time
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -25,10 +25,9 @@ from taso_gym.cost.packages import temporary_folder
 from taso_gym.cost.runtime import Runtime
 from taso_gym.graph import Graph
 
-WARM, RUNS, SECONDS = 2, 20, 4.0
-"""Runs that don't count, runs that do at most, and the time after which no further one begins, but for the first three
-that count."""
-LEAST = 3
+WARM, RUNS, SECONDS = 1, 20, 2.0
+"""Runs that don't count, runs that do at most, and the time after which no further one begins, but for the first that
+counts: of a batch one takes seconds."""
 AROUND_US = 1.0
 """Microseconds of a kernel in onnxruntime's profile that are the executor's."""
 NAME = "_kernel_time"
@@ -56,7 +55,7 @@ def kernel_times(graph: Graph, feeds: Mapping[str, NDArray[Any]], runtime: Runti
         session = runtime.open(str(folder / "model.onnx"), optimise=True, profile=folder / "profile")
         run = runtime.bind(session, {name: runtime.place(value) for name, value in feeds.items()})
         began, runs = time.monotonic(), 0
-        while runs < WARM + LEAST or (runs < WARM + RUNS and time.monotonic() < began + SECONDS):
+        while runs < WARM + 1 or (runs < WARM + RUNS and time.monotonic() < began + SECONDS):
             run()
             runs += 1
         return _by_kind(json.loads(Path(session.end_profiling()).read_text(encoding="utf-8")), runs)
@@ -91,15 +90,11 @@ def share_outside(
         time_of: returns the picoseconds of one by a share; these needn't be linear in it, and aren't of small values.
         in_place: what `kernel_times` found of the model.
     """
-    groups: defaultdict[str, dict[str, int]] = defaultdict(dict)
-    for key, count in executed.items():
-        if operands_of(key)[0] <= LIGHT:
-            groups[_kind_of(key)][key] = count
+    light = {key: count for key, count in executed.items() if operands_of(key)[0] <= LIGHT}
     found_ps, counted = 0.0, dict[str, int]()
-    for name, kernels in groups.items():
-        number, time_ps = in_place.get(name, (0, 0.0))
+    for _, kernels, time_ps in _found(light, in_place):
         least, most = (_sum_of(kernels, time_of, share) for share in (0.0, 1.0))
-        if number == sum(kernels.values()) and most - least > DIFFERS * least:
+        if most - least > DIFFERS * least:
             found_ps += time_ps
             counted |= kernels
     prior = PRIOR * _sum_of(executed, time_of, 0.0)
@@ -122,25 +117,29 @@ def slower_in_place(
         time_of: as well.
         in_place: as well.
     """
-    groups: defaultdict[str, dict[str, int]] = defaultdict(dict)
-    for key, count in executed.items():
-        groups[_kind_of(key)][key] = count
     found: defaultdict[str, list[tuple[float, float]]] = defaultdict(list)
-    for name, kernels in groups.items():
-        number, time_ps = in_place.get(name, (0, 0.0))
-        if number == sum(kernels.values()):
-            found[name.partition(" ")[0]].append((time_ps, _sum_of(kernels, time_of, 1.0)))
+    for name, kernels, time_ps in _found(executed, in_place):
+        found[name.partition(" ")[0]].append((time_ps, _sum_of(kernels, time_of, 1.0)))
     least = SLOWER_BY * sum(time_ps for _, time_ps in in_place.values())
     sums = {operator: (sum(a for a, _ in times), float(sum(b for _, b in times))) for operator, times in found.items()}
     return {operator: (a, b) for operator, (a, b) in sums.items() if a > SLOWER * b and a - b > least}
 
 
+def _found(
+    executed: Mapping[str, int], in_place: Mapping[str, tuple[int, float]]
+) -> Iterator[tuple[str, dict[str, int], float]]:
+    """Yield kinds of kernels of which all that are predicted ran, these by key, and the picoseconds of all of them."""
+    groups: defaultdict[str, dict[str, int]] = defaultdict(dict)
+    for key, count in executed.items():
+        groups[kind(operator_of(key), [shape for _, shape in shapes_of(key)])][key] = count
+    for name, kernels in groups.items():
+        number, time_ps = in_place.get(name, (0, 0.0))
+        if number == sum(kernels.values()):
+            yield name, kernels, time_ps
+
+
 def _sum_of(kernels: Mapping[str, int], time_of: Callable[[str, float], int], share: float) -> int:
     return sum(count * time_of(key, share) for key, count in kernels.items())
-
-
-def _kind_of(key: str) -> str:
-    return kind(operator_of(key), [shape for _, shape in shapes_of(key)])
 
 
 def kind(operator: str, shapes: list[list[int]]) -> str:

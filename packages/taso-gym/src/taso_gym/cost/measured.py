@@ -44,7 +44,12 @@ class MeasuredCost(RegionalCost):
         return {**super().__getstate__(), "_expected": {}}
 
     def expect(self, nodes: Iterable[tuple[Signature, Hashable]]) -> None:
-        """Measure nodes in the cache, and out of it together when one is asked for.
+        """Prepare to be asked for the costs of nodes, by `expect_regions`."""
+        regions = (anchored(sig, context) for sig, context in nodes if (sig, context) not in self._nodes)
+        self.expect_regions(region for region in regions if region)
+
+    def expect_regions(self, regions: Iterable[Region]) -> None:
+        """Measure what is executed for regions in the cache, and out of it together when one is asked for.
 
         Emptying the cache for each by itself takes most of a search that begins with no times.
 
@@ -53,9 +58,8 @@ class MeasuredCost(RegionalCost):
         """
         if not (self._cold and self.runtime.alone):
             return
-        for sig, context in nodes:
-            region = None if (sig, context) in self._nodes else anchored(sig, context)
-            if region is None or region in self._expected or self._node_times.recall(self._name_of(region)):
+        for region in regions:
+            if region in self._expected or self._node_times.recall(self._name_of(region)):
                 continue
             with suppress(KernelError, MemoryError, OutOfMemoryError):  # it is found again when it is asked for
                 self._expected[region] = executed = self._started_on(region)

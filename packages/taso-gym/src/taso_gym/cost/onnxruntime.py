@@ -147,7 +147,9 @@ class OnnxRuntimeCost(MeasuredCost):
         """Return how often each kernel is executed for a graph, what one costs, and what they take there."""
         name = f"in place {graph.hash:016x} of opset {self._opset}[{self._dims.key}]"
         found = self._node_times.found(name, partial(self._run, graph))
-        executed = Counter(key for region in self.regions(graph) for key in self.executed_in(region) or ())
+        regions = list(self.regions(graph))
+        self.expect_regions(regions)
+        executed = Counter(key for region in regions for key in self.executed_in(region) or ())
         return executed, self._node_times.of, found.get("kernels", {})
 
     def _run(self, graph: Graph) -> dict[str, Any]:
@@ -250,6 +252,7 @@ class OnnxRuntimeCost(MeasuredCost):
         if self._provider == "cpu":
             view = smallest_view(self.runtime)
             views = [Turn(key, view) for key in times.unsettled([self._measure_node(view)])]
+        self.expect_regions(regions)
         turns = worth_turns(
             regions, lambda r: self.executed_in(r) or (), self.executed_alone, times, self.outside, began + seconds / 2
         )

@@ -139,11 +139,7 @@ class RewriteState:
         Raises:
             MatchError: the match isn't legal here.
         """
-        site = self._site(match)
-        if self._model is None or not self._model.contextual:
-            return self._local_change(site)
-        rewriting = rewrite(self.graph, site)
-        return self._change(site, rewriting, rewriting.finish())
+        return self.deltas([match])[0][1]
 
     def deltas(self, matches: Iterable[Match]) -> list[tuple[Match, Cost]]:
         """Return legal matches with what `delta` says of each; what has to be measured for that, may be together.
@@ -153,7 +149,7 @@ class RewriteState:
         """
         model = self._model
         if model is None or not model.contextual:
-            return [(match, self.delta(match)) for match in matches]
+            return [(match, self._local_change(self._site(match))) for match in matches]
         found: list[tuple[Match, Costed, Costed]] = []
         for match in matches:
             rewriting = rewrite(self.graph, self._site(match))
