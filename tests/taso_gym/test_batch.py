@@ -12,11 +12,11 @@ from onnx import TensorProto, helper
 from operator_samples import SAMPLES, Sample
 
 from taso_gym import models, onnx_io
-from taso_gym.batch import batch_size, for_one_sample, in_a_loop
+from taso_gym.batch import batch_size, for_one_sample, in_a_loop, nodes_of_batch
 from taso_gym.builder import GraphBuilder
 from taso_gym.equivalence import validate
 from taso_gym.errors import TypeInferenceError
-from taso_gym.graph import Graph, check
+from taso_gym.graph import Graph, check, producer_of
 from taso_gym.ops import Operator, evaluate
 from taso_gym.signature import Signature, signature
 from taso_gym.tensor import TensorType
@@ -119,6 +119,18 @@ def test_a_loop_over_samples_computes_the_same() -> None:
     assert loop.info.output_names == graph.info.output_names
     again = onnx_io.from_model(onnx_io.to_model(loop))
     assert validate(graph, again).ok
+
+
+def test_nodes_for_one_sample_are_those_of_the_batch() -> None:
+    graph = network()
+    alone = for_one_sample(graph)
+    assert alone
+    nodes = nodes_of_batch(alone, graph)
+    assert sorted(nodes.values()) == sorted(i for i, _ in graph.operators())
+    for one, many in nodes.items():
+        assert alone.nodes[one].sig.op == graph.nodes[many].sig.op
+        before = [nodes[producer_of(v)] for v in alone.nodes[one].inputs if v not in alone.leaves]
+        assert before == [producer_of(v) for v in graph.nodes[many].inputs if v not in graph.leaves]
 
 
 def gated(batch: int = BATCH) -> Graph:

@@ -23,7 +23,7 @@ from taso_gym.optimizer import Result
 from taso_gym.rules.notation import parse_rules
 from taso_gym.rules.ruleset import RuleSet
 from taso_gym.rules.state import RewriteState
-from taso_gym.search import Budget, SearchResult, contested
+from taso_gym.search import Budget, SearchResult, contested, run
 from taso_gym.search.contest import Contest
 from taso_gym.search.finalist import Finalist
 from taso_gym.signature import Signature
@@ -132,9 +132,30 @@ def test_where_every_bit_has_to_stay_there_is_no_loop(optimised: Optimised) -> N
     assert not optimised(numerics="exact").is_loop
 
 
-def test_a_network_that_mostly_reads_weights_is_not_searched_for_one_sample(
-    optimised: Optimised, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("loops", [True, False])
+def test_the_batch_is_searched_from_what_was_found_for_one_sample(
+    loops: bool, optimised: Optimised, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Even where that takes the whole time; and where no loop may be the result, too."""
+    searched, known = run, list[int]()
+
+    def begun(start: RewriteState, search: str, budget: Budget, seed: int, **options: Any) -> SearchResult:
+        if begins := options.get("known"):
+            known.append(len(begins))
+            budget = Budget(steps=len(begins))
+        return searched(start, search, budget, seed, **options)
+
+    monkeypatch.setattr(contested, "run", begun)
+    monkeypatch.setattr(Contest, "_search_by_costs", nothing)
+    monkeypatch.setattr(Contest, "_leave_out", lambda *_: None)
+    if not loops:
+        monkeypatch.setattr(contested, "MOST_BYTES", 0)
+    result = optimised(loops_are_fast=False, of_one=10.0)
+    assert not result.is_loop and known == [2]
+    assert {a.rule for a in result.applied} == {"relu-twice", "neg-twice"}
+
+
+def test_a_network_that_mostly_reads_weights_is_no_loop(optimised: Optimised, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(contested, "MOST_BYTES", 4 * WIDTH * WIDTH - 1)
     assert not optimised().is_loop
 

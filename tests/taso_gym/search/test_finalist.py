@@ -8,11 +8,12 @@ import pytest
 from priced_costs import Priced
 
 from taso_gym.builder import GraphBuilder
+from taso_gym.graph import Graph
 from taso_gym.rules.notation import parse_rules
 from taso_gym.rules.ruleset import RuleSet
 from taso_gym.rules.state import RewriteState
 from taso_gym.search import Budget, run
-from taso_gym.search.finalist import Finalist
+from taso_gym.search.finalist import Finalist, follow
 from taso_gym.tensor import TensorType
 
 pytest.importorskip("onnxruntime")
@@ -27,14 +28,19 @@ after-abs: Relu(Floor(x)) => Ceil(x)
 PRICES = {"Relu": 10, "Neg": 10, "Abs": 9, "Sqrt": 8, "Floor": 7, "Exp": 2, "Ceil": 1, "Add": 0}
 
 
+def branches(*operators: str, size: int = 4) -> Graph:
+    """The sum of two branches: an operator and a Relu."""
+    b = GraphBuilder({"": 20})
+    x = b.input("x", TensorType("float", (size,)))
+    ends = {op: b.add("Relu", b.add(op, x)) for op in operators}
+    b.output("y", b.add("Add", ends["Neg"], ends["Abs"]))
+    return b.build()
+
+
 @pytest.fixture
 def finalist(tmp_path: Path) -> Finalist:
-    """The sum of two branches, each rewritten twice."""
-    b = GraphBuilder({"": 20})
-    x = b.input("x", TensorType("float", (4,)))
-    branches = [b.add("Relu", b.add(op, x)) for op in ("Neg", "Abs")]
-    b.output("y", b.add("Add", *branches))
-    start = RewriteState(b.build(), RuleSet(parse_rules(RULES)), Priced(tmp_path / "c", PRICES))
+    """Two branches, each rewritten twice."""
+    start = RewriteState(branches("Neg", "Abs"), RuleSet(parse_rules(RULES)), Priced(tmp_path / "c", PRICES))
     return Finalist("first", start, run(start, "taso", Budget(steps=50), alpha=1.0))
 
 
@@ -70,3 +76,17 @@ def test_its_way_leads_there_from_its_start(finalist: Finalist) -> None:
     for match in found.found.path:
         state = state.apply(match)
     assert state.hash == found.found.state.hash and state.cost == found.found.state.cost
+
+
+def test_its_way_is_gone_from_another_start(finalist: Finalist) -> None:
+    """Of another size, and with other numbers of nodes; but for what isn't there."""
+    start = RewriteState(branches("Abs", "Neg", size=7), finalist.start.rules)
+    neg, relu, absolute, other, add = (i for i, _ in finalist.start.graph.operators())
+    same = dict(zip((absolute, other, neg, relu, add), (i for i, _ in start.graph.operators()), strict=True))
+    state, path = follow(finalist.way, start, same)
+    assert sorted(node.sig.op.name for _, node in state.graph.operators()) == ["Add", "Ceil", "Exp"]
+    assert {t.shape for _, node in state.graph.operators() for t in node.sig.outputs} == {(7,)}
+    assert len(path) == 4
+    del same[relu]
+    state, path = follow(finalist.way, start, same)
+    assert sorted(node.sig.op.name for _, node in state.graph.operators()) == ["Add", "Ceil", "Relu", "Sqrt"]

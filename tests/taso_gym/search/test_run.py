@@ -15,7 +15,7 @@ from taso_gym import cost, models
 from taso_gym.builder import GraphBuilder
 from taso_gym.cost.devices import DEVICES
 from taso_gym.cost.roofline import RooflineCost
-from taso_gym.errors import CostError, MissingPackageError, OptionError
+from taso_gym.errors import CostError, MatchError, MissingPackageError, OptionError
 from taso_gym.rules.ruleset import RuleSet
 from taso_gym.rules.state import RewriteState, check
 from taso_gym.search import SEARCHES, Budget, run, searcher
@@ -69,6 +69,24 @@ def test_resumed_search_ends_like_an_uninterrupted_one(start, name, tmp_path):
     run(start, name, Budget(steps=1000), seed=3, checkpoint=file)
     resumed = run(start, name, Budget(steps=3000), seed=3, checkpoint=file)
     assert (resumed.path, resumed.explored) == (whole.path, whole.explored)
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_a_path_that_is_known_is_where_a_search_begins(start, name, tmp_path):
+    file, path = tmp_path / "search.json", run(start, "taso", Budget(steps=4000)).path
+    found = run(start, name, Budget(steps=len(path)), known=path, checkpoint=file)
+    assert found.state.cost.time_ps <= applied(start, path).cost.time_ps < start.cost.time_ps
+    assert found.path[: len(path)] == path and found.explored == len(path)
+    resumed = run(start, name, Budget(steps=len(path)), known=path, checkpoint=file)
+    assert (resumed.path, resumed.explored) == (found.path, found.explored), "it isn't applied twice"
+    with pytest.raises(MatchError, match="expected a legal match"):
+        run(start, name, Budget(steps=4), known=[path[0], path[0]])
+
+
+def test_of_a_path_that_is_known_the_best_counts(start):
+    dearer = next(m for row in start.matches for m in row if start.delta(m).time_ps > 0)
+    assert run(start, "greedy", Budget(steps=1), known=[dearer]).state is start
+    assert run(start, "greedy", Budget(seconds=0.0), known=[dearer]).explored == 0, "there is no time for it"
 
 
 def test_random_walks_differ_by_seed(start):
@@ -171,17 +189,15 @@ def test_a_step_that_measures_ends_when_it_took_long(start, name, options, monke
 @pytest.fixture
 def now(monkeypatch):
     """The time in a search: weighing a rewrite takes a second, applying it three."""
-    now, delta, apply = [0.0], RewriteState.delta, RewriteState.apply
+    now, deltas, apply = [0.0], RewriteState.deltas, RewriteState.apply
 
-    def taking(seconds, act):
-        def timed(state, match):
+    def taking(seconds, matches):
+        for match in matches:
             now[0] += seconds
-            return act(state, match)
+            yield match
 
-        return timed
-
-    monkeypatch.setattr(RewriteState, "delta", taking(1.0, delta))
-    monkeypatch.setattr(RewriteState, "apply", taking(3.0, apply))
+    monkeypatch.setattr(RewriteState, "deltas", lambda state, matches: deltas(state, taking(1.0, matches)))
+    monkeypatch.setattr(RewriteState, "apply", lambda state, match: apply(state, *taking(3.0, [match])))
     for module in (sys.modules[run.__module__], searcher):
         monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: now[0]))
     return now

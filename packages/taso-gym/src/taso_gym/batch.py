@@ -63,6 +63,11 @@ def for_one_sample(graph: Graph) -> Graph | None:
         return None
 
 
+def nodes_of_batch(sample: Graph, graph: Graph) -> dict[int, int]:
+    """Return the node of a graph that each of its `for_one_sample` stands for."""
+    return dict(zip(sorted(node_id for node_id, _ in sample.operators()), graph.topological_order(), strict=True))
+
+
 def in_a_loop(sample: Graph, graph: Graph) -> Graph:
     """Return a graph that does what another does by running a network for one sample in a loop.
 

@@ -49,7 +49,7 @@ class Beam(Searcher):
         """Weigh some children of the beam, or go one depth further when all are weighed."""
         if self._weighed >= len(self._listed()):
             return self._go_on()
-        for index, match in self.chunk(self._listed(), self._weighed):
+        for index, match in self.chunk(self._listed()[self._weighed :], self._weighed):
             state = self.state(index)
             child = state.child_hash(match)
             if child not in self._seen and child not in self._children:

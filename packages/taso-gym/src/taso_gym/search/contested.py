@@ -1,9 +1,10 @@
 """A search that ends with a contest of finalists: of the model as it is, and for a batch of a network for one sample.
 
-Both are searched for; that whose result costs less by the costs, so often as there are samples, has the contest. At the
-end it is run against what the other search found: costs don't know what a kernel leaves in the cache for the next, nor
-what a loop takes by itself. So no loop is the result that wasn't run, but where Ctrl-C left no time for the batch. One
-that is hopeless by the costs of the first searches is left out.
+Both are searched for, first that for one sample, whose kernels take a part of the time to measure; what was found for
+it is what the search of the batch begins with. That whose result costs less by the costs, so often as there are
+samples, has the contest. At the end it is run against what the other search found: costs don't know what a kernel
+leaves in the cache for the next, nor what a loop takes by itself. So no loop is the result that wasn't run, but where
+Ctrl-C left no time for the batch. One that is hopeless by the costs of the first searches is left out.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from taso_gym.batch import batch_size, for_one_sample, in_a_loop
+from taso_gym.batch import batch_size, for_one_sample, in_a_loop, nodes_of_batch
 from taso_gym.cost.measure import measure
 from taso_gym.cost.measurement import Measurement
 from taso_gym.cost.memory import constant_bytes
@@ -23,14 +24,14 @@ from taso_gym.cost.onnxruntime import OnnxRuntimeCost
 from taso_gym.equivalence import Baseline
 from taso_gym.errors import ModelError, TasoError
 from taso_gym.graph import Graph
-from taso_gym.rules.state import RewriteState
+from taso_gym.rules.state import Match, RewriteState
 from taso_gym.search.bouts import Bout
 from taso_gym.search.contest import FIRST, IDLE, Contest
-from taso_gym.search.finalist import Finalist
+from taso_gym.search.finalist import Finalist, follow
 from taso_gym.search.race import race, race_seconds
 from taso_gym.search.run import Budget, SearchResult, run
 
-SAMPLE, LAST = 0.2, 0.2
+SAMPLE, LAST = 0.3, 0.2
 """Parts of the time for the first search of a network for one sample, and that are kept for the last race at most,
 which takes longer where runs take seconds."""
 HOPELESS = 1.5
@@ -82,15 +83,16 @@ class ContestedSearch:
             search: how to search, a row of `SEARCHES`.
             seed: of all searches.
             options: of all searches.
-            loops: search for one sample, too; kernels may round differently for one than for a batch.
+            loops: the result may be a loop; kernels may round differently for one sample than for a batch.
             say: called with what is done next.
             **kept: what only the first search of the model takes: ``on_progress``, ``checkpoint``, ``objective``.
         """
         assert isinstance(start.cost_model, OnnxRuntimeCost)
         self._start, self._model, self._samples = start, start.cost_model, batch_size(start.graph)
         self._search, self._seed, self._options, self._kept = search, seed, dict(options), kept
-        self._loops, self._progress = loops, say
+        self._may_loop, self._progress = loops and constant_bytes(start.graph) <= MOST_BYTES, say
         self._explored, self._interrupted, self._bouts = 0, False, list[Bout]()
+        self._known: list[Match] = []
 
     def run(self, spend: Budget, seconds: float, costing: float = 0.0) -> Ended:
         """Search.
@@ -106,8 +108,8 @@ class ContestedSearch:
         spend = spend._replace(idle=min(IDLE * spend.seconds, spend.idle))
         lone = self._for_one_sample(spend._replace(seconds=SAMPLE * seconds)) if enough else None
         left = 0.0 if self._interrupted else max(ends - time.monotonic(), 0.0)
-        whole = self._first(self._start, spend._replace(seconds=FIRST * left), **self._kept)
-        if lone and self._time_ps(lone) > HOPELESS * self._time_ps(whole):
+        whole = self._first(self._start, spend._replace(seconds=FIRST * left), known=self._known, **self._kept)
+        if lone and (not self._may_loop or self._time_ps(lone) > HOPELESS * self._time_ps(whole)):
             lone = None
         best, *others = sorted(filter(None, [whole, lone]), key=self._time_ps)
         exhausted = best.found.exhausted
@@ -126,20 +128,26 @@ class ContestedSearch:
     def _for_one_sample(self, spend: Budget) -> Finalist | None:
         """Return what a search finds for one sample, if the model is for a batch and the samples are known apart."""
         graph = self._start.graph
-        sample = for_one_sample(graph) if self._loops and constant_bytes(graph) <= MOST_BYTES else None
+        sample = for_one_sample(graph)
         if sample is None:
             return None
         self._say(f"searching for one of {self._samples} samples")
-        began = time.monotonic()
+        began, lone = time.monotonic(), None
         try:
             start = RewriteState(sample, self._start.rules, self._model.started(sample))
             left = max(spend.seconds - (time.monotonic() - began), 0.0)
-            return self._first(start, spend._replace(seconds=left))
+            lone = self._first(start, spend._replace(seconds=left))
+            self._known = self._way_of_batch(lone)
         except KeyboardInterrupt:
             self._interrupted = True
         except (TasoError, MemoryError, OSError) as error:  # a kernel that doesn't run for one sample, perhaps
             self._say(str(error))
-        return None
+        return lone
+
+    def _way_of_batch(self, lone: Finalist) -> list[Match]:
+        """Return the way to what was found for one sample, as far as there is one for the batch."""
+        start = RewriteState(self._start.graph, self._start.rules)
+        return follow(lone.way, start, nodes_of_batch(lone.start.graph, start.graph))[1]
 
     def _first(self, start: RewriteState, spend: Budget, **kept: Any) -> Finalist:
         found = run(start, self._search, spend, self._seed, **kept, **self._options)

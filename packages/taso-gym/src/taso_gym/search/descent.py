@@ -1,6 +1,7 @@
 """Going down as far as costs say: what lowers the cost is applied best first, where it still does.
 
-All matches of the best state are weighed before, and all anew when none is left that lowers the cost.
+All matches of the best state are weighed before, in the order of `taso_gym.search.sweep`, and all anew when none is
+left that lowers the cost.
 
 Where costs are measured, a second look follows: a rewrite that costs a little by itself is applied and what it makes
 possible around it, best first, and all of it is kept where the sum pays. So Winograd's form of a convolution is found
@@ -15,6 +16,8 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
+from functools import partial
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -22,6 +25,7 @@ import numpy as np
 from taso_gym.cost.objective import Objective
 from taso_gym.rules.state import Match, RewriteState
 from taso_gym.search.searcher import Searcher
+from taso_gym.search.sweep import Gains, Sweep
 
 LOOKED_AT, DEARER = 0.002, 0.5
 """A second look is taken at a rewrite of operators that take at least the first part of all time, and that makes them
@@ -58,7 +62,8 @@ class Descent(Searcher):
         self._gains = False
         self._doubtful: list[tuple[Match, int]] = []
         self._lowest = 0
-        self._ordered: tuple[int, list[Match]] = -1, []
+        self._sweep: Sweep | None = None
+        self._rule_gains: Gains = {}
         self._vain: set[tuple[int, int, int]] = set()
         self._rival_gains: dict[Key, int] = {}
         self._looks = not self.costs_are_fixed and self._objective.is_time
@@ -79,27 +84,24 @@ class Descent(Searcher):
         state = self.state(self.best)
         if self._apply_waiting(state) or self._waiting:
             return True
-        matches = self._in_order(state)
-        weighed = self.changes(state, self.chunk(matches, len(self._weighed)))
+        sweep = self._sweep_of(state)
+        weighed = self.changes(state, self.chunk(sweep.upcoming(), len(self._weighed)))
+        sweep.weighed(weighed)
         self._weighed += weighed
         self._gains |= any(change < 0 for _, change in weighed)
-        if len(self._weighed) < len(matches):
+        if sweep:
             return True
         self._sort_weighed()
         return bool(self._doubtful or self._waiting) or self._bottom()
 
-    def _in_order(self, state: RewriteState) -> list[Match]:
-        """Return the matches of the best state, where costs are measured those that move the fewest bytes first.
-
-        From an empty cache there may be time for few of a batch, and the forms of a convolution of eight large images
-        take the longest to measure.
-        """
-        if self._ordered[0] != self.best:
-            matches = [match for row in state.matches for match in row]
-            if not self.costs_are_fixed:
-                matches.sort(key=lambda match: self.matched(state, match).bytes_moved)
-            self._ordered = self.best, matches
-        return self._ordered[1]
+    def _sweep_of(self, state: RewriteState) -> Sweep:
+        """Return what is left to weigh of the best state, a new sweep once all was."""
+        if not (self._weighed and self._sweep):
+            known = {match for match, _ in self._weighed}
+            left = (match for row in state.matches for match in row if match not in known)
+            replaced = None if self.costs_are_fixed else partial(self.matched, state)
+            self._sweep = Sweep(left, replaced, self._rule_gains)
+        return self._sweep
 
     def _apply_waiting(self, state: RewriteState) -> bool:
         """Apply to the best state the first waiting match that still lowers the value; False if none did so far."""
@@ -222,6 +224,7 @@ class Descent(Searcher):
         )
         down = {"waiting": waiting, "weighed": weighed, "doubtful": doubtful, "lowest": self._lowest}
         down |= {"vain": sorted(map(list, self._vain)), "seen": sorted(self._seen)}
+        down |= {"gains": [[rule, *found] for rule, found in self._rule_gains.items()]}
         return down | {"rivals": [[*key, gain] for key, gain in self._rival_gains.items()]}
 
     def resume(self, frontier: Any) -> None:
@@ -233,11 +236,12 @@ class Descent(Searcher):
         self._gains = any(change < 0 for _, change in self._weighed)
         self._rival_gains = {(a, b, c, d): gain for a, b, c, d, gain in frontier["rivals"]}
         self._vain = {(rule, change, time_ps) for rule, change, time_ps in frontier["vain"]}
+        self._rule_gains = {rule: (change, time_ps) for rule, change, time_ps in frontier["gains"]}
         self._lowest = frontier["lowest"]
         self._seen = set(frontier["seen"])
         found = [*self._waiting, *self._weighed, *self._doubtful]
         self.expect_frontier(
-            matches=[match for match, _ in found],
+            matches=[*(match for match, _ in found), *(Match(rule, (), 0) for rule in self._rule_gains)],
             indices=[self._lowest],
-            values=[*(change for _, change in found), *self._rival_gains.values()],
+            values=[*(change for _, change in found), *self._rival_gains.values(), *chain(*self._rule_gains.values())],
         )

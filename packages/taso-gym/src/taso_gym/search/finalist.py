@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -87,23 +87,36 @@ class Finalist:
 
     def without(self, rules: Collection[str]) -> Finalist:
         """Return what is left of it without some rules: every rewrite on the way that needs none of theirs."""
-        graph = self.start.graph
-        state = start = RewriteState(graph, remaining(self.start.rules, rules), self.start.cost_model)
-        same = {node_id: node_id for node_id in graph.nodes}
-        path: list[Match] = []
-        for rule, match, _, edit in self.way:
-            if rule in rules or not all(node_id in same for node_id in match.nodes):
-                continue
-            here = Match(start.rules.index(rule), tuple(same[i] for i in match.nodes), match.variant)
-            try:
-                state = state.apply(here)
-            except MatchError:  # it needs what isn't there
-                continue
-            path.append(here)
-            if len(added := _edit(state).added) == len(edit.added):
-                same |= dict(zip(edit.added, added, strict=True))
+        start = RewriteState(self.start.graph, remaining(self.start.rules, rules), self.start.cost_model)
+        state, path = follow([rewrite for rewrite in self.way if rewrite.rule not in rules], start)
         named = f"{self.name}, without {', '.join(sorted(rules))}"
         return Finalist(named, start, replace(self.found, state=state, path=tuple(path)))
+
+
+def follow(
+    way: Iterable[Rewrite], start: RewriteState, same: Mapping[int, int] | None = None
+) -> tuple[RewriteState, list[Match]]:
+    """Go a way as far as it leads from another start: every rewrite on it that needs none of those left out.
+
+    Args:
+        way: rewrites, whose rules the start has.
+        start: where to go it.
+        same: node of the way's start -> that of this one; default: they have the same ones.
+    """
+    state, path = start, list[Match]()
+    known = dict(same) if same is not None else {node_id: node_id for node_id in start.graph.nodes}
+    for rule, match, _, edit in way:
+        if not all(node_id in known for node_id in match.nodes):
+            continue
+        here = Match(start.rules.index(rule), tuple(known[i] for i in match.nodes), match.variant)
+        try:
+            state = state.apply(here)
+        except MatchError:  # it needs what isn't there
+            continue
+        path.append(here)
+        if len(added := _edit(state).added) == len(edit.added):
+            known |= dict(zip(edit.added, added, strict=True))
+    return state, path
 
 
 def _edit(state: RewriteState) -> Edit:

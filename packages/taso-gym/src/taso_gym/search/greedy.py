@@ -30,7 +30,7 @@ class Greedy(Searcher):
         state, candidates = self.state(self.best), self._candidates()
         if len(self._changes) >= len(candidates):
             return self._apply_best()
-        weighed = self.changes(state, self.chunk(candidates, len(self._changes)))
+        weighed = self.changes(state, self.chunk(candidates[len(self._changes) :], len(self._changes)))
         self._changes += [change for _, change in weighed]
         return True
 

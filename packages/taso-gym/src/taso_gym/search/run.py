@@ -8,7 +8,7 @@ import signal
 import threading
 import time
 import warnings
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -104,6 +104,7 @@ def run(
     on_progress: Callable[[Progress], None] | None = None,
     checkpoint: str | Path | None = None,
     objective: Objective | None = None,
+    known: Iterable[Match] = (),
     **options: Any,
 ) -> SearchResult:
     """Search from a state; with a step budget and the same seed the result is the same, interrupted or not.
@@ -116,11 +117,13 @@ def run(
         on_progress: called after every step.
         checkpoint: file to write every half minute and at the end, and to go on from if it is there.
         objective: what is lowered; default the time by the state's cost model.
+        known: a path from the start that may lead to a better graph, to begin with unless a checkpoint is there.
         options: handed to the search (``alpha=1.0``, ``width=16``).
 
     Raises:
         OptionError: no such search, options that it doesn't take, an argument of a wrong kind, or a budget or seed
             below 0.
+        MatchError: a match of ``known`` isn't legal there.
         CostError: a graph can't be costed. Measured costs that are lost on the way end the search with a warning.
     """
     budget = Budget(60.0) if budget is None else budget
@@ -128,21 +131,21 @@ def run(
     check_kinds(search=search, checkpoint=checkpoint)
     check_budget(budget)
     check_seed(seed)
-    seed = int(seed)
     check_kind("objective", objective, (Objective, type(None)), "an Objective")
     if objective and not objective.is_time:
         options["objective"] = objective
-    searcher = _make(start, search, seed, options)
+    searcher = _make(start, search, int(seed), options)
     searcher.most = budget.steps
-    keeper = Checkpoint(checkpoint, start, search, seed, options)
+    keeper = Checkpoint(checkpoint, start, search, int(seed), options)
     began = time.monotonic() - keeper.load(searcher)
-    gained, best, lost = time.monotonic(), searcher.best_value, False
+    gained, best = time.monotonic(), searcher.best_value
 
     def spent() -> float:
         return time.monotonic() - began
 
     with _interruptible() as interrupted:
         searcher.ended = lambda: interrupted() or spent() >= (1 - searcher.reserve) * budget.seconds
+        lost = not searcher.explored and _loses_costs(searcher, lambda: searcher.follow(known))
         while not (lost or searcher.exhausted or searcher.ended() or searcher.explored >= searcher.most):
             lost = _loses_costs(searcher, searcher.advance)
             idle = searcher.settled and searcher.best_value >= best

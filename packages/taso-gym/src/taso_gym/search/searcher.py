@@ -11,7 +11,8 @@ import math
 import time
 from abc import ABC, abstractmethod
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 from typing import Any, TypeVar
 
 import numpy as np
@@ -110,7 +111,7 @@ class Searcher(ABC):
             return cost.time_ps + nodes
         return self._objective.value(quantities(graph, cost, model, self._objective.needs), self._at_start)
 
-    def chunk(self, matches: Sequence[T], done: int) -> Iterator[T]:
+    def chunk(self, matches: Iterable[T], done: int) -> Iterator[T]:
         """Yield what to weigh in a step, one at least: up to the next multiple of `CHUNK`, less where the search ends.
 
         Each counts as explored.
@@ -119,15 +120,28 @@ class Searcher(ABC):
         where it takes long.
 
         Args:
-            matches: all of a state.
-            done: how many of these have been weighed.
+            matches: those of a state that haven't been weighed.
+            done: how many have been.
         """
         until = math.inf if self.costs_are_fixed else time.monotonic() + CHUNK_SECONDS
-        for match in matches[done : done + CHUNK - done % CHUNK]:
+        for match in islice(matches, CHUNK - done % CHUNK):
             yield match
             self.explored += 1
             if self.ended() or self.explored >= self.most or time.monotonic() >= until:
                 return
+
+    def follow(self, path: Iterable[Match]) -> None:
+        """Apply matches one after the other, from the start on, as far as there is time; the best state may be there.
+
+        Raises:
+            MatchError: one isn't legal there.
+        """
+        index = 0
+        for match in path:
+            if self.ended():
+                break
+            index, _ = self.add(index, match)
+            self.explored += 1
 
     @property
     def settled(self) -> bool:

@@ -91,7 +91,7 @@ class Taso(Descent):
         large = len(state.graph.nodes) > 2 * max(len(self.state(i).graph.nodes) for i in (0, self.best))
         matches = [] if large and not self._opened else [match for row in state.matches for match in row]
         done = self.explored
-        unseen = (m for m in self.chunk(matches, self._opened) if state.child_hash(m) not in self._seen)
+        unseen = (m for m in self.chunk(matches[self._opened :], self._opened) if state.child_hash(m) not in self._seen)
         for match, change in self.changes(state, unseen):
             if (cost := value + change) < self.alpha * self.best_value:
                 self._seen.add(state.child_hash(match))
