@@ -241,6 +241,24 @@ def test_the_search_for_one_sample_ends_where_it_is_idle(optimised: Optimised, m
     assert idle == [contested.IDLE * 4.0] * 2
 
 
+@pytest.mark.parametrize("loops", [True, False])
+def test_what_was_found_for_one_sample_is_done_for_the_batch_where_it_was_interrupted(
+    loops: bool, optimised: Optimised, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    searched = run
+
+    def interrupted(start: RewriteState, *given: Any, **options: Any) -> SearchResult:
+        monkeypatch.setattr(contested, "run", searched)
+        return replace(searched(start, *given, **options), interrupted=True)
+
+    monkeypatch.setattr(contested, "run", interrupted)
+    if not loops:
+        monkeypatch.setattr(contested, "MOST_BYTES", 0)
+    result = optimised()
+    assert result.search.interrupted and not result.is_loop
+    assert {a.rule for a in result.applied} == {"relu-twice", "neg-twice"}
+
+
 def test_what_was_found_for_one_sample_is_kept_where_it_was_interrupted(
     optimised: Optimised, monkeypatch: pytest.MonkeyPatch
 ) -> None:

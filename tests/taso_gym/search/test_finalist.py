@@ -13,7 +13,7 @@ from taso_gym.rules.notation import parse_rules
 from taso_gym.rules.ruleset import RuleSet
 from taso_gym.rules.state import RewriteState
 from taso_gym.search import Budget, run
-from taso_gym.search.finalist import Finalist, follow
+from taso_gym.search.finalist import Finalist, retraced
 from taso_gym.tensor import TensorType
 
 pytest.importorskip("onnxruntime")
@@ -83,10 +83,10 @@ def test_its_way_is_gone_from_another_start(finalist: Finalist) -> None:
     start = RewriteState(branches("Abs", "Neg", size=7), finalist.start.rules)
     neg, relu, absolute, other, add = (i for i, _ in finalist.start.graph.operators())
     same = dict(zip((absolute, other, neg, relu, add), (i for i, _ in start.graph.operators()), strict=True))
-    state, path = follow(finalist.way, start, same)
+    state, path = retraced(finalist.way, start, same)
     assert sorted(node.sig.op.name for _, node in state.graph.operators()) == ["Add", "Ceil", "Exp"]
     assert {t.shape for _, node in state.graph.operators() for t in node.sig.outputs} == {(7,)}
     assert len(path) == 4
     del same[relu]
-    state, path = follow(finalist.way, start, same)
+    state, path = retraced(finalist.way, start, same)
     assert sorted(node.sig.op.name for _, node in state.graph.operators()) == ["Add", "Ceil", "Relu", "Sqrt"]

@@ -71,16 +71,28 @@ def test_resumed_search_ends_like_an_uninterrupted_one(start, name, tmp_path):
     assert (resumed.path, resumed.explored) == (whole.path, whole.explored)
 
 
-@pytest.mark.parametrize("name", OWN)
+@pytest.mark.parametrize("name", ["greedy", "taso"])
 def test_a_path_that_is_known_is_where_a_search_begins(start, name, tmp_path):
-    file, path = tmp_path / "search.json", run(start, "taso", Budget(steps=4000)).path
-    found = run(start, name, Budget(steps=len(path)), known=path, checkpoint=file)
-    assert found.state.cost.time_ps <= applied(start, path).cost.time_ps < start.cost.time_ps
-    assert found.path[: len(path)] == path and found.explored == len(path)
-    resumed = run(start, name, Budget(steps=len(path)), known=path, checkpoint=file)
-    assert (resumed.path, resumed.explored) == (found.path, found.explored), "it isn't applied twice"
+    path = run(start, "taso", Budget(steps=4000)).path[:8]
+    whole = run(start, name, Budget(steps=3000), known=path)
+    assert whole.path[: len(path)] == path and whole.explored > len(path)
+    assert whole.state.cost.time_ps <= applied(start, path).cost.time_ps < start.cost.time_ps
+    for steps in (0, 3, len(path), 100):
+        file = tmp_path / f"{steps}.json"
+        cut = run(start, name, Budget(steps=steps), known=path, checkpoint=file)
+        assert cut.explored == steps and cut.path[: len(path)] == path[: len(cut.path)]
+        resumed = run(start, name, Budget(steps=3000), known=path, checkpoint=file)
+        assert (resumed.path, resumed.explored) == (whole.path, whole.explored)
+    other = run(start, name, Budget(steps=3000), known=path[:2], checkpoint=file)
+    assert other.path == whole.path, "it has gone on from somewhere else"
     with pytest.raises(MatchError, match="expected a legal match"):
         run(start, name, Budget(steps=4), known=[path[0], path[0]])
+
+
+@pytest.mark.parametrize("name", ["beam", "random", "ranked"])
+def test_a_search_that_does_not_go_on_from_the_best_takes_no_path(start, name):
+    path = run(start, "taso", Budget(steps=4000)).path
+    assert run(start, name, Budget(steps=300), known=path).path == run(start, name, Budget(steps=300)).path
 
 
 def test_of_a_path_that_is_known_the_best_counts(start):

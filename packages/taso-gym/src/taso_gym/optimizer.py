@@ -168,7 +168,8 @@ def optimize(
         objective: what is lowered: ``time``, ``memory``, ``time+0.2*memory`` … (see `taso_gym.cost.objective`).
         finalists: where costs are measured in onnxruntime and a time is given, but no number of steps, spend a part of
             it on further searches and on measuring what they find end to end (see `taso_gym.search.contest`); a model
-            for a batch is also searched for sample by sample then, unless every bit has to stay (`taso_gym.batch`).
+            for a batch is searched for one sample first then, and may become a loop unless every bit has to stay
+            (`taso_gym.batch`).
         on_contest: called with what is done then.
         **options: handed to the search (``alpha=1.0``, ``width=16``).
 

@@ -92,7 +92,7 @@ def share_outside(
     """
     light = {key: count for key, count in executed.items() if operands_of(key)[0] <= LIGHT}
     found_ps, counted = 0.0, dict[str, int]()
-    for _, kernels, time_ps in _found(light, in_place):
+    for _, kernels, time_ps in _as_predicted(light, in_place):
         least, most = (_sum_of(kernels, time_of, share) for share in (0.0, 1.0))
         if most - least > DIFFERS * least:
             found_ps += time_ps
@@ -118,14 +118,14 @@ def slower_in_place(
         in_place: as well.
     """
     found: defaultdict[str, list[tuple[float, float]]] = defaultdict(list)
-    for name, kernels, time_ps in _found(executed, in_place):
+    for name, kernels, time_ps in _as_predicted(executed, in_place):
         found[name.partition(" ")[0]].append((time_ps, _sum_of(kernels, time_of, 1.0)))
     least = SLOWER_BY * sum(time_ps for _, time_ps in in_place.values())
     sums = {operator: (sum(a for a, _ in times), float(sum(b for _, b in times))) for operator, times in found.items()}
     return {operator: (a, b) for operator, (a, b) in sums.items() if a > SLOWER * b and a - b > least}
 
 
-def _found(
+def _as_predicted(
     executed: Mapping[str, int], in_place: Mapping[str, tuple[int, float]]
 ) -> Iterator[tuple[str, dict[str, int], float]]:
     """Yield kinds of kernels of which all that are predicted ran, these by key, and the picoseconds of all of them."""

@@ -238,6 +238,7 @@ class RewriteState:
         if model is None or not model.contextual:
             return self._local_change(site)
         before, after = self._around(rewriting, graph, model)
+        model.expect(after)
         return total(model, after) - total(model, before)
 
     def _around(self, rewriting: Rewriting, graph: Graph, model: CostModel) -> tuple[Costed, Costed]:

@@ -27,9 +27,9 @@ from taso_gym.graph import Graph
 from taso_gym.rules.state import Match, RewriteState
 from taso_gym.search.bouts import Bout
 from taso_gym.search.contest import FIRST, IDLE, Contest
-from taso_gym.search.finalist import Finalist, follow
+from taso_gym.search.finalist import Finalist, retraced
 from taso_gym.search.race import race, race_seconds
-from taso_gym.search.run import Budget, SearchResult, run
+from taso_gym.search.run import GRACE_S, Budget, SearchResult, run
 
 SAMPLE, LAST = 0.3, 0.2
 """Parts of the time for the first search of a network for one sample, and that are kept for the last race at most,
@@ -104,11 +104,11 @@ class ContestedSearch:
         """
         began = time.monotonic()
         ends = began + seconds
-        enough = costing < COSTING * seconds
         spend = spend._replace(idle=min(IDLE * spend.seconds, spend.idle))
-        lone = self._for_one_sample(spend._replace(seconds=SAMPLE * seconds)) if enough else None
-        left = 0.0 if self._interrupted else max(ends - time.monotonic(), 0.0)
-        whole = self._first(self._start, spend._replace(seconds=FIRST * left), known=self._known, **self._kept)
+        lone = self._for_one_sample(spend._replace(seconds=SAMPLE * seconds)) if costing < COSTING * seconds else None
+        left = FIRST * max(ends - time.monotonic(), 0.0)
+        enough = Budget(GRACE_S, steps=len(self._known)) if self._interrupted else spend._replace(seconds=left)
+        whole = self._first(self._start, enough, known=self._known, **self._kept)
         if lone and (not self._may_loop or self._time_ps(lone) > HOPELESS * self._time_ps(whole)):
             lone = None
         best, *others = sorted(filter(None, [whole, lone]), key=self._time_ps)
@@ -147,7 +147,7 @@ class ContestedSearch:
     def _way_of_batch(self, lone: Finalist) -> list[Match]:
         """Return the way to what was found for one sample, as far as there is one for the batch."""
         start = RewriteState(self._start.graph, self._start.rules)
-        return follow(lone.way, start, nodes_of_batch(lone.start.graph, start.graph))[1]
+        return retraced(lone.way, start, nodes_of_batch(lone.start.graph, start.graph))[1]
 
     def _first(self, start: RewriteState, spend: Budget, **kept: Any) -> Finalist:
         found = run(start, self._search, spend, self._seed, **kept, **self._options)

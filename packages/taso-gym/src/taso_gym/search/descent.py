@@ -51,6 +51,8 @@ Key = tuple[int, int, int, int]
 class Descent(Searcher):
     """What waits to be applied, and what was weighed, of the best state; `_bottom` says how a search goes on."""
 
+    from_best = True
+
     def __init__(
         self, start: RewriteState, rng: np.random.Generator, alpha: float, objective: Objective | None = None
     ) -> None:
@@ -59,7 +61,7 @@ class Descent(Searcher):
         self.alpha = alpha
         self._waiting: list[tuple[Match, int]] = []
         self._weighed: list[tuple[Match, int]] = []
-        self._gains = False
+        self._found_gains = False
         self._doubtful: list[tuple[Match, int]] = []
         self._lowest = 0
         self._sweep: Sweep | None = None
@@ -88,7 +90,7 @@ class Descent(Searcher):
         weighed = self.changes(state, self.chunk(sweep.upcoming(), len(self._weighed)))
         sweep.weighed(weighed)
         self._weighed += weighed
-        self._gains |= any(change < 0 for _, change in weighed)
+        self._found_gains |= any(change < 0 for _, change in weighed)
         if sweep:
             return True
         self._sort_weighed()
@@ -155,7 +157,7 @@ class Descent(Searcher):
             lower = [(match, change) for match, change in lower if change <= -REAL_PS]
         elif self._looks:
             self._doubtful, self._lowest = self._worth_a_look(), self.best
-        self._waiting, self._weighed, self._gains = lower, [], False
+        self._waiting, self._weighed, self._found_gains = lower, [], False
 
     def _worth_a_look(self) -> list[tuple[Match, int]]:
         """Return the matches of the best state that may pay together with others, those of most time last."""
@@ -207,7 +209,7 @@ class Descent(Searcher):
     @property
     def reserve(self) -> float:
         """A part of the time while matches are weighed, to apply those that lower the value, if there are any."""
-        return FINISH if self._gains else 0.0
+        return FINISH if self._found_gains else 0.0
 
     def finish(self, interrupted: Callable[[], bool]) -> None:
         """Apply what was weighed on the way down and lowers the value, best first."""
@@ -233,7 +235,7 @@ class Descent(Searcher):
             [(Match(r, tuple(nodes), v), change) for r, nodes, v, change in frontier[name]]
             for name in ("waiting", "weighed", "doubtful")
         )
-        self._gains = any(change < 0 for _, change in self._weighed)
+        self._found_gains = any(change < 0 for _, change in self._weighed)
         self._rival_gains = {(a, b, c, d): gain for a, b, c, d, gain in frontier["rivals"]}
         self._vain = {(rule, change, time_ps) for rule, change, time_ps in frontier["vain"]}
         self._rule_gains = {rule: (change, time_ps) for rule, change, time_ps in frontier["gains"]}

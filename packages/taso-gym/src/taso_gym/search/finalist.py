@@ -88,15 +88,15 @@ class Finalist:
     def without(self, rules: Collection[str]) -> Finalist:
         """Return what is left of it without some rules: every rewrite on the way that needs none of theirs."""
         start = RewriteState(self.start.graph, remaining(self.start.rules, rules), self.start.cost_model)
-        state, path = follow([rewrite for rewrite in self.way if rewrite.rule not in rules], start)
+        state, path = retraced([rewrite for rewrite in self.way if rewrite.rule not in rules], start)
         named = f"{self.name}, without {', '.join(sorted(rules))}"
         return Finalist(named, start, replace(self.found, state=state, path=tuple(path)))
 
 
-def follow(
+def retraced(
     way: Iterable[Rewrite], start: RewriteState, same: Mapping[int, int] | None = None
 ) -> tuple[RewriteState, list[Match]]:
-    """Go a way as far as it leads from another start: every rewrite on it that needs none of those left out.
+    """Go a way as far as it leads from another start: every rewrite on it that finds there what it needs.
 
     Args:
         way: rewrites, whose rules the start has.

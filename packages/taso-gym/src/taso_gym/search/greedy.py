@@ -15,6 +15,8 @@ from taso_gym.search.searcher import Searcher
 class Greedy(Searcher):
     """Steepest descent; the first of equally good matches in canonical order."""
 
+    from_best = True
+
     def __init__(self, start: RewriteState, rng: np.random.Generator, objective: Objective | None = None) -> None:
         """Begin with nothing weighed."""
         super().__init__(start, rng, objective)

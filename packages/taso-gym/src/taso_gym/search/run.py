@@ -117,7 +117,8 @@ def run(
         on_progress: called after every step.
         checkpoint: file to write every half minute and at the end, and to go on from if it is there.
         objective: what is lowered; default the time by the state's cost model.
-        known: a path from the start that may lead to a better graph, to begin with unless a checkpoint is there.
+        known: a path from the start that may lead to a better graph: what greedy search and TASO's begin with, unless
+            a checkpoint has gone on from somewhere else.
         options: handed to the search (``alpha=1.0``, ``width=16``).
 
     Raises:
@@ -138,14 +139,14 @@ def run(
     searcher.most = budget.steps
     keeper = Checkpoint(checkpoint, start, search, int(seed), options)
     began = time.monotonic() - keeper.load(searcher)
-    gained, best = time.monotonic(), searcher.best_value
 
     def spent() -> float:
         return time.monotonic() - began
 
     with _interruptible() as interrupted:
         searcher.ended = lambda: interrupted() or spent() >= (1 - searcher.reserve) * budget.seconds
-        lost = not searcher.explored and _loses_costs(searcher, lambda: searcher.follow(known))
+        lost = _loses_costs(searcher, lambda: searcher.begin_with(known))
+        gained, best = time.monotonic(), searcher.best_value
         while not (lost or searcher.exhausted or searcher.ended() or searcher.explored >= searcher.most):
             lost = _loses_costs(searcher, searcher.advance)
             idle = searcher.settled and searcher.best_value >= best

@@ -49,9 +49,12 @@ class Searcher(ABC):
         best_value: its value: by default the cost in picoseconds and one more for each operator, see
             `taso_gym.cost.objective`; so of equally fast graphs the smaller one is better, and what is only in the way
             of other rules (a reshape of a reshape) goes. Gains within the noise of measured costs aren't counted.
+        from_best: each step begins at the best state, wherever that is.
         most: no more is weighed in a step once so much was explored. By default there is no end to it.
         ended: asked within a step: whether the time is over or Ctrl-C was pressed. By default neither.
     """
+
+    from_best = False
 
     def __init__(self, start: RewriteState, rng: np.random.Generator, objective: Objective | None = None) -> None:
         """Begin at a state; ``rng`` is the only source of chance, ``objective`` what is lowered: default the time."""
@@ -130,17 +133,21 @@ class Searcher(ABC):
             if self.ended() or self.explored >= self.most or time.monotonic() >= until:
                 return
 
-    def follow(self, path: Iterable[Match]) -> None:
-        """Apply matches one after the other, from the start on, as far as there is time; the best state may be there.
+    def begin_with(self, path: Iterable[Match]) -> None:
+        """Apply a path from the start, or what is left of it, as far as there is time; the best state may be on it.
+
+        Nothing happens where a search doesn't go on from the best state, or has gone on.
 
         Raises:
-            MatchError: one isn't legal there.
+            MatchError: a match isn't legal there.
         """
-        index = 0
-        for match in path:
-            if self.ended():
-                break
-            index, _ = self.add(index, match)
+        known, done = tuple(path), len(self._tree) - 1
+        if not self.from_best or self.explored != done or self.path(done) != known[:done]:
+            return
+        for match in known[done:]:
+            if self.ended() or self.explored >= self.most:
+                return
+            done, _ = self.add(done, match)
             self.explored += 1
 
     @property

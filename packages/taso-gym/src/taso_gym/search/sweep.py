@@ -17,7 +17,8 @@ from taso_gym.cost_model import Cost
 from taso_gym.rules.state import Match
 
 PROMISE = 0.01
-"""A rule promises to gain that saved such a part of the time of what it replaced."""
+"""A rule promises to gain that saved such a part of the time of what it replaced. Where another objective is lowered,
+this is an order as good as any."""
 
 Gains = dict[int, tuple[int, int]]
 """Rule -> by how much it changed the value, and the picoseconds of what it replaced: sums over all places where it was

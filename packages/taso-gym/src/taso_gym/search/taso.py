@@ -53,7 +53,7 @@ class Taso(Descent):
         super().__init__(start, rng, alpha, objective)
         if not (isinstance(alpha, Real) and alpha >= 1):
             raise OptionError(f"expected an alpha of 1 or more, found {alpha!r}")
-        self._descending = descend
+        self.from_best = self._descending = descend
         self._queue: list[Entry] = []
         self._found = 0
         self._open: list[int] = [] if descend else [0]
