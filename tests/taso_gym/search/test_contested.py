@@ -259,6 +259,29 @@ def test_what_was_found_for_one_sample_is_done_for_the_batch_where_it_was_interr
     assert {a.rule for a in result.applied} == {"relu-twice", "neg-twice"}
 
 
+@pytest.mark.parametrize(("race_s", "part"), [(0.1, contested.FIRST), (math.inf, 1 - contested.LAST)])
+@pytest.mark.parametrize("loops", [True, False])
+def test_where_there_is_no_room_for_a_race_the_first_search_has_its_time(
+    race_s: float, part: float, loops: bool, optimised: Optimised, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """But for what is kept for a race of loop and batch."""
+    searched, given = run, list[float]()
+
+    def noted(start: RewriteState, search: str, spend: Budget, *others: Any, **options: Any) -> SearchResult:
+        given.append(spend.seconds)
+        return searched(start, search, spend, *others, **options)
+
+    monkeypatch.setattr(contested, "run", noted)
+    monkeypatch.setattr(contested, "expected_seconds", lambda *_: race_s)
+    monkeypatch.setattr(Contest, "_search_by_costs", nothing)
+    monkeypatch.setattr(Contest, "_leave_out", lambda *_: None)
+    if not loops:
+        monkeypatch.setattr(contested, "MOST_BYTES", 0)
+    optimised()
+    left = 4.0 * (part if loops or race_s < 1 else 1.0)
+    assert left - 1.0 < given[1] <= left
+
+
 def test_what_was_found_for_one_sample_is_kept_where_it_was_interrupted(
     optimised: Optimised, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -22,6 +22,12 @@ SLOWNESS, LOADING_S = 2.0, 2.0
 more than so many seconds for each of them: one that runs for seconds isn't loaded for longer."""
 
 
+def expected_seconds(run_ms: float, count: int, heats: int = ENOUGH) -> float:
+    """Return about how long a race of so many graphs takes, in so many heats, until one was held."""
+    runs = race_seconds(run_ms, count, heats)
+    return min(SLOWNESS * runs, runs + LOADING_S * heats * (1 + count))
+
+
 class Bout(NamedTuple):
     """A measurement: how many times faster than the best so far a finalist was."""
 
@@ -54,10 +60,9 @@ class Bouts:
 
     def seconds(self, count: int, heats: int = ENOUGH) -> float:
         """Return about how long it takes to measure so many, in so many heats."""
-        runs = race_seconds(self._run_ms, count, heats)
         if self._slowness:
-            return self._slowness * runs
-        return min(SLOWNESS * runs, runs + LOADING_S * heats * (1 + count))
+            return self._slowness * race_seconds(self._run_ms, count, heats)
+        return expected_seconds(self._run_ms, count, heats)
 
     def room(self, seconds: float) -> int:
         """Return how many can be measured in some time, in all heats: few well, not many badly; one may be too many."""

@@ -25,7 +25,7 @@ from taso_gym.equivalence import Baseline
 from taso_gym.errors import ModelError, TasoError
 from taso_gym.graph import Graph
 from taso_gym.rules.state import Match, RewriteState
-from taso_gym.search.bouts import Bout
+from taso_gym.search.bouts import Bout, expected_seconds
 from taso_gym.search.contest import FIRST, IDLE, Contest
 from taso_gym.search.finalist import Finalist, retraced
 from taso_gym.search.race import race, race_seconds
@@ -106,16 +106,17 @@ class ContestedSearch:
         ends = began + seconds
         spend = spend._replace(idle=min(IDLE * spend.seconds, spend.idle))
         lone = self._for_one_sample(spend._replace(seconds=SAMPLE * seconds)) if costing < COSTING * seconds else None
-        left = FIRST * max(ends - time.monotonic(), 0.0)
+        loop = lone if self._may_loop else None
+        left = self._first_part(ends - time.monotonic(), loop)
         enough = Budget(GRACE_S, steps=len(self._known)) if self._interrupted else spend._replace(seconds=left)
         whole = self._first(self._start, enough, known=self._known, **self._kept)
-        if lone and (not self._may_loop or self._time_ps(lone) > HOPELESS * self._time_ps(whole)):
-            lone = None
-        best, *others = sorted(filter(None, [whole, lone]), key=self._time_ps)
+        if loop and self._time_ps(loop) > HOPELESS * self._time_ps(whole):
+            loop = None
+        best, *others = sorted(filter(None, [whole, loop]), key=self._time_ps)
         exhausted = best.found.exhausted
         if not self._interrupted:
             best, exhausted = self._contest(best, others, ends)
-        best, graph = self._last(best, whole if self._is_loop(best) else lone, ends)
+        best, graph = self._last(best, whole if self._is_loop(best) else loop, ends)
         found = replace(
             best.found,
             explored=self._explored,
@@ -124,6 +125,11 @@ class ContestedSearch:
             interrupted=self._interrupted,
         )
         return Ended(best.start, found, graph, tuple(self._bouts))
+
+    def _first_part(self, left: float, loop: Finalist | None) -> float:
+        """Return the seconds for the first search: of what is left all where a contest has no room for a race."""
+        has_room = expected_seconds(self._start.cost.time_ms, 1) < (1 - FIRST) * left
+        return max((FIRST if has_room else 1 - (LAST if loop else 0.0)) * left, 0.0)
 
     def _for_one_sample(self, spend: Budget) -> Finalist | None:
         """Return what a search finds for one sample, if the model is for a batch and the samples are known apart."""
