@@ -19,6 +19,7 @@ from taso_gym import onnx_io
 from taso_gym.cost import bind_dims
 from taso_gym.cost import child as child_module
 from taso_gym.cost import measure as measure_module
+from taso_gym.cost.child import Child
 from taso_gym.cost.latency_child import sizes
 from taso_gym.cost.measure import Runner, SessionSettings, measure, seconds_of
 from taso_gym.errors import CostError, MissingPackageError, OptionError
@@ -342,12 +343,24 @@ def test_how_long_measuring_takes_is_known_before() -> None:
     assert seconds_of(5.0, 2, 10) > ten
 
 
-@pytest.mark.parametrize(("slow_ms", "rounds"), [(1e9, 30), (0.0, 10)])
+@pytest.mark.parametrize(("enough_s", "rounds"), [(1e9, 30), (0.0, 5)])
 def test_a_slow_model_runs_in_fewer_rounds(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, slow_ms: float, rounds: int
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, enough_s: float, rounds: int
+) -> None:
+    monkeypatch.setattr(measure_module, "ENOUGH_S", enough_s)
+    assert measure({"m": write_chain(tmp_path / "a.onnx", 1)}).rounds["m"].shape == (2, rounds)
+
+
+@pytest.mark.parametrize(("slow_ms", "runs"), [(1e9, 3), (0.0, 2)])
+def test_a_slow_model_is_warm_after_fewer_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, slow_ms: float, runs: int
 ) -> None:
     monkeypatch.setattr(measure_module, "SLOW_MS", slow_ms)
-    assert measure({"m": write_chain(tmp_path / "a.onnx", 1)}).rounds["m"].shape == (2, rounds)
+    asked, run = list[int](), Child.run
+    monkeypatch.setattr(Child, "run", lambda child, count: asked.append(count) or run(child, count))
+    measure({"m": write_chain(tmp_path / "a.onnx", 1)}, sessions=1, rounds=1)
+    assert sum(asked[:-1]) == runs
+    assert seconds_of(1.0, 1, 0) == pytest.approx(measure_module.LOAD_S + runs / 1e3)
 
 
 def test_all_models_run_as_often(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -142,6 +142,16 @@ def test_large_models_are_compared_in_float32_only(monkeypatch: pytest.MonkeyPat
     assert validate(model, model).basis == "float32 only: weights of 16 bytes"
 
 
+def test_models_of_much_work_are_computed_in_float64_only_where_outputs_differ(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = parsed("g (float[4] x) => (y) { y = Add(x, w) }", w=np.full(4, 0.1, F32))
+    monkeypatch.setattr(validation, "REFERENCE_FLOPS", 4)
+    assert validate(model, model).basis == "float64 reference"
+    monkeypatch.setattr(validation, "REFERENCE_FLOPS", 3)
+    assert validate(model, model).basis == "float32 only: 0 GFLOP"
+    report = validate(model, parsed("g (float[4] x) => (y) { y = Add(x, w) }", w=np.full(4, 0.2, F32)))
+    assert report.basis == "float64 reference" and report.outputs[0].reference and not report.ok
+
+
 def test_large_models_run_in_processes_of_their_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(subject, "CHILD_BYTES", 10)
     model = parsed("g (float[4] x) => (y) { y = Add(x, w) }", w=np.ones(4, F32))

@@ -53,8 +53,8 @@ def test_what_promises_nothing_is_weighed_in_the_order_of_bytes_whatever_its_rul
     assert [m.nodes[0] for m in sweep.upcoming()] == [3, 3, 3, 4, 4, 4, 5, 5, 5]
 
 
-def test_where_costs_are_known_matches_stay_in_their_order() -> None:
+def test_where_costs_are_known_matches_come_by_rule_and_nodes() -> None:
     gains: Gains = {}
-    sweep = Sweep(ALL, None, gains)
-    assert weigh(sweep, 4) == ALL[:4]
-    assert list(sweep.upcoming()) == ALL[4:] and len(sweep) == 5
+    sweep, ordered = Sweep(ALL, None, gains), sorted(ALL)
+    assert weigh(sweep, 4) == ordered[:4]
+    assert list(sweep.upcoming()) == ordered[4:] and len(sweep) == 5

@@ -79,10 +79,11 @@ def check_whole(**numbers: Any) -> None:
             raise OptionError(f"expected a whole number as {name}, found {number!r}")
 
 
-def check_seed(seed: object) -> None:
-    """Raise OptionError for what isn't a whole number of 0 or more."""
+def check_seed(seed: object) -> int:
+    """Return a whole number of any type as an int; raise OptionError for what isn't one of 0 or more."""
     if not _is_whole(seed) or seed < 0:
         raise OptionError(f"expected a seed of 0 or more, found {seed!r}")
+    return int(seed)
 
 
 def check_finite(**numbers: Any) -> None:

@@ -27,9 +27,12 @@ from taso_gym.graph import Graph
 
 ROUND_MS, MAX_RUNS = 15.0, 50
 """A round is short: what else the machine does lasts tens of milliseconds to seconds, and longer ones say no more."""
-MANY, FEW, SLOW_MS = 30, 10, 500.0
-"""Rounds of a session unless their number is given: many, or few where a model takes so long."""
+MANY, FEW, ENOUGH_S = 30, 5, 5.0
+"""Rounds of a session unless their number is given: as many as take so many seconds of the slowest model, between many
+and few. Seconds of thread-CPU time vary by less than milliseconds do."""
 WARM_RUNS = 3
+SLOW_MS = 500.0
+"""Of what takes longer, one run less is enough to be warm."""
 LOAD_S = 0.5
 """About how long loading a model takes."""
 LEVELS = ("none", "basic", "extended", "all")
@@ -93,7 +96,7 @@ def measure(
         dims: values of dimension symbols; others are 1 (leading axis) or 128.
         settings: name -> session settings, where they aren't the default.
         sessions: fresh processes of each model, one after the other.
-        rounds: in each session; None for 30, or 10 where a model takes half a second.
+        rounds: in each session; None for as many as take five seconds of the slowest model, from 5 to 30.
         seed: of the order and of the inputs.
         timeout_s: longest time to load a model, and for a round of it.
         progress: called with (rounds done, rounds in all).
@@ -184,7 +187,8 @@ def _rounds(
             children = {name: stack.enter_context(Child(name, settings[name], timeout_s)) for name in names}
             run_ms = {name: _warm(child) for name, child in children.items()}
             if rounds is None:
-                rounds = FEW if max(run_ms.values()) >= SLOW_MS else MANY
+                slowest = max(*run_ms.values(), 1e-3)
+                rounds = round(min(max(FEW, 1e3 * ENOUGH_S / slowest), MANY))
             runs = _runs_per_round(run_ms[next(iter(settings))])  # of each: the first of a round finds a cold cache
             for i in range(rounds):
                 found = {name: children[name].run(runs) for name in map(str, rng.permutation(list(children)))}
@@ -206,7 +210,7 @@ def _as_file(model: Graph | str | Path | Runner, folder: Path) -> str:
 
 def seconds_of(run_ms: float, sessions: int, rounds: int) -> float:
     """Return about how many seconds `measure` takes for a model, given its milliseconds and all its rounds."""
-    warming = sessions * (LOAD_S + WARM_RUNS * run_ms / 1e3)
+    warming = sessions * (LOAD_S + _warm_runs(run_ms) * run_ms / 1e3)
     return warming + rounds * _runs_per_round(run_ms) * run_ms / 1e3
 
 
@@ -216,5 +220,9 @@ def _runs_per_round(run_ms: float) -> int:
 
 def _warm(child: Child) -> float:
     """Run a model for the first times; return the milliseconds of a run."""
-    child.run(1)
-    return min(child.run(WARM_RUNS - 1)) / 1e6
+    (first,) = child.run(1)
+    return min(child.run(_warm_runs(first / 1e6) - 1)) / 1e6
+
+
+def _warm_runs(run_ms: float) -> int:
+    return WARM_RUNS - (run_ms > SLOW_MS)

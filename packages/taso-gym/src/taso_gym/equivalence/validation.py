@@ -28,8 +28,9 @@ from taso_gym.ops.floating import FLOAT64
 
 REFERENCE_BYTES = 200_000_000
 """Models with at most so many bytes of weights are run in float64, too."""
-MOST_FLOPS = 200_000_000_000
-"""Work of the rewritten parts above which they aren't computed in float64 together: ten seconds."""
+REFERENCE_FLOPS, MOST_FLOPS = 600_000_000_000, 200_000_000_000
+"""Work above which a model is run in float64 only where outputs differ, which takes half a minute, and above which the
+rewritten parts of it aren't computed together: ten seconds."""
 NOT_WORSE = 4.0
 """The second model only rounds differently if its error against float64 is at most so many times the first's."""
 CREDIBLE = 100.0
@@ -51,7 +52,8 @@ def validate(
 
     Both run in onnxruntime at its default optimisation level. Floating-point outputs may differ by a part of their
     largest magnitude (`taso_gym.equivalence.compare.TOLERANCE`), all others not at all; where the weights take at most
-    200 MB, the first model is also computed in float64: that tells rounding from an error. Where both compute with
+    200 MB, and where no more than 600 GFLOP or outputs differ, the first model is also computed in float64: that tells
+    rounding from an error. Where both compute with
     whole numbers without rounding (`taso_gym.equivalence.exact`), all draws but the last, at least one, are of such,
     and the outputs must be the same there. The report says which it was, and which outputs don't depend on what was
     drawn. Where both end in a Softmax, its logits are compared, too. Inputs that have a default are given another
@@ -151,7 +153,7 @@ def report_on(
     ]
     bad_draws = [i for i, listed in enumerate(differences) if not all(d.ok for d in listed)]
     suspects = [i for i in bad_draws if drawn[i].whole is None]
-    references, basis = _references(first, suspects if exact else bad_draws or [0], reference)
+    references, basis = _references(first, suspects if exact else bad_draws, reference, or_first=not exact)
     basis = exact or basis
     reports: list[OutputReport] = []
     for k, name in enumerate(names):
@@ -203,11 +205,15 @@ def _errors(reference: Value, first: Value, second: Value) -> tuple[float, float
 
 
 def _references(
-    first: Subject, wanted: Sequence[int], reference: Callable[[int], list[Value]]
+    first: Subject, wanted: Sequence[int], reference: Callable[[int], list[Value]], *, or_first: bool
 ) -> tuple[dict[int, list[Value]], str]:
-    """Return the outputs of some draws computed in float64, and what the comparison rests on."""
+    """Return the outputs of some draws, or of the first if there are none, in float64, and what that rests on."""
     if first.weight_bytes > REFERENCE_BYTES:
         return {}, f"{FLOAT32_ONLY}: weights of {first.weight_bytes} bytes"
+    if or_first and not wanted:
+        wanted, work = [0], operations(node.sig for _, node in first.graph.operators())
+        if work > REFERENCE_FLOPS:
+            return {}, f"{FLOAT32_ONLY}: {work / 1e9:.0f} GFLOP"
     try:
         return {i: reference(i) for i in wanted}, "float64 reference"
     except (ModelError, MemoryError) as error:

@@ -8,15 +8,16 @@ from collections.abc import Iterable
 from typing import Any, cast
 
 from taso_gym.checks import check_kind, check_limits
-from taso_gym.cost_model import Cost, Costed, CostModel, costed, total
+from taso_gym.cost_model import Cost, CostModel
 from taso_gym.errors import MatchError
-from taso_gym.graph import SINK, Graph
+from taso_gym.graph import Graph
 from taso_gym.graph import check as check_graph
 from taso_gym.rules.collector import paused
 from taso_gym.rules.compiled import compiled
+from taso_gym.rules.cost_change import CostChanges
 from taso_gym.rules.limits import Limits, Size, fitting, growth, size_of
 from taso_gym.rules.matching import Matches
-from taso_gym.rules.rewrite import Edit, Match, Rewriting, Site, rewrite
+from taso_gym.rules.rewrite import Edit, Match, Site, rewrite
 from taso_gym.rules.ruleset import RuleSet
 from taso_gym.rules.template import Template
 from taso_gym.signature import HASH_MODULUS
@@ -39,7 +40,7 @@ class RewriteState:
     """
 
     __slots__ = (
-        "_all", "_costs", "_limits", "_model", "_size", "_whole", "cost", "edit", "graph", "matches", "renewed", "rules"
+        "_all", "_changes", "_limits", "_size", "_whole", "cost", "edit", "graph", "matches", "renewed", "rules"
     )  # fmt: skip
 
     def __init__(
@@ -70,12 +71,11 @@ class RewriteState:
         check_kind("rules", rules, (RuleSet,), "a RuleSet")
         check_kind("cost", cost, (CostModel, type(None)), "a CostModel")
         check_limits(max_locations=max_locations, max_nodes=max_nodes, max_edges=max_edges)
-        self.graph, self.rules, self._model = graph, rules, cost
+        self.graph, self.rules, self._changes = graph, rules, CostChanges(cost)
         self.cost = cost.graph(graph) if cost else Cost()
         self.edit: Edit | None = None
         self._limits = Limits(max_locations, max_nodes, max_edges)
         self._size = size_of(graph)
-        self._costs: dict[Template, Cost] = {}
         self._all = Matches.full(compiled(rules, graph.info.opsets), len(rules), graph)
         self.matches: tuple[tuple[Match, ...], ...] = self._limited(None)
         self.renewed: tuple[int, ...] = tuple(range(len(self.matches)))
@@ -83,7 +83,7 @@ class RewriteState:
     @property
     def cost_model(self) -> CostModel | None:
         """What `cost` is by."""
-        return self._model
+        return self._changes.model
 
     @property
     def hash(self) -> int:
@@ -100,8 +100,8 @@ class RewriteState:
         rewriting = rewrite(self.graph, site)
         child = RewriteState.__new__(RewriteState)
         child.graph = rewriting.finish()
-        child.rules, child._model, child._limits, child._costs = self.rules, self._model, self._limits, self._costs
-        child.cost = self.cost + self._change(site, rewriting, child.graph)
+        child.rules, child._limits, child._changes = self.rules, self._limits, self._changes
+        child.cost = self.cost + self._changes.of_rewriting(site, rewriting, child.graph)()
         child.edit = Edit(tuple(rewriting.removed), tuple(rewriting.added), tuple(rewriting.rewired))
         child._size = self._size + growth(self.graph, site, self._all.compiled)
         child._all = self._all.update(child.graph, rewriting, site.template)
@@ -147,16 +147,8 @@ class RewriteState:
         Raises:
             MatchError: a match isn't legal here.
         """
-        model = self._model
-        if model is None or not model.contextual:
-            return [(match, self._local_change(self._site(match))) for match in matches]
-        found: list[tuple[Match, Costed, Costed]] = []
-        for match in matches:
-            rewriting = rewrite(self.graph, self._site(match))
-            before, after = self._around(rewriting, rewriting.finish(), model)
-            model.expect(after)
-            found.append((match, before, after))
-        return [(match, total(model, after) - total(model, before)) for match, before, after in found]
+        pending = [(match, self._changes.of_site(self.graph, self._site(match))) for match in matches]
+        return [(match, change()) for match, change in pending]
 
     @property
     def size(self) -> Size:
@@ -190,7 +182,7 @@ class RewriteState:
     def check(self, children: int = 8) -> None:
         """Assert every invariant; see `taso_gym.rules.state.check`."""
         check_graph(self.graph)
-        whole = _restore(self.graph, self.rules, self._model, self._limits, self.edit)
+        whole = _restore(self.graph, self.rules, self.cost_model, self._limits, self.edit)
         assert self.matches == whole.matches, "matches differ from a full match"
         assert self._all.sites() == whole._all.sites(), "sites differ from a full match"
         assert self._size == whole._size, f"size {self._size} differs from {whole._size}"
@@ -202,7 +194,7 @@ class RewriteState:
             self._check_child(match)
 
     def _check_child(self, match: Match) -> None:
-        child, model, (_, nodes, edges) = self.child_graph(match), self._model, self._limits
+        child, model, (_, nodes, edges) = self.child_graph(match), self.cost_model, self._limits
         check_graph(child)
         assert child.hash == self.child_hash(match), f"{match}: the hash differs from what was predicted"
         assert model is None or model.graph(child) == self.cost + self.delta(match), f"{match}: the cost differs"
@@ -222,7 +214,7 @@ class RewriteState:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the graph; the matches are found again."""
-        return _restore, (self.graph, self.rules, self._model, self._limits, self.edit)
+        return _restore, (self.graph, self.rules, self.cost_model, self._limits, self.edit)
 
     def _site(self, match: Match) -> Site:
         if not isinstance(cast("object", match), Match):
@@ -232,33 +224,6 @@ class RewriteState:
         if place == len(legal) or legal[place] != match:
             raise MatchError(f"expected a legal match of this state, found {match}")
         return self._all.site(match)
-
-    def _change(self, site: Site, rewriting: Rewriting, graph: Graph) -> Cost:
-        model = self._model
-        if model is None or not model.contextual:
-            return self._local_change(site)
-        before, after = self._around(rewriting, graph, model)
-        model.expect(after)
-        return total(model, after) - total(model, before)
-
-    def _around(self, rewriting: Rewriting, graph: Graph, model: CostModel) -> tuple[Costed, Costed]:
-        """Return the nodes whose costs a rewrite may change, each with its context, before and after it."""
-        changed = {*rewriting.touched, *rewriting.removed, *rewriting.rewired, *rewriting.added}
-        around = changed.union(model.affected(self.graph, graph, changed)) - {SINK}
-        return costed(model, self.graph, around), costed(model, graph, around)
-
-    def _local_change(self, site: Site) -> Cost:
-        """Return the change of cost where contexts play no part."""
-        model = self._model
-        if model is None:
-            return Cost()
-        template, nodes = site.template, self.graph.nodes
-        change = self._costs.get(template)
-        if change is None:
-            new = sum((model.node(sig) for sig in template.sigs), Cost())
-            change = new - sum((model.node(nodes[i].sig) for i in site.match.nodes), Cost())
-            self._costs[template] = change
-        return change - sum(map(model.node, site.dead), Cost()) if site.dead else change
 
     def _limited(self, parent: RewriteState | None) -> tuple[tuple[Match, ...], ...]:
         """Return the legal matches within the limits; lists that are as the parent's are shared with it."""

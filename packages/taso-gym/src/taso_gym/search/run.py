@@ -131,13 +131,13 @@ def run(
     check_kind("start", start, (RewriteState,), "a RewriteState")
     check_kinds(search=search, checkpoint=checkpoint)
     check_budget(budget)
-    check_seed(seed)
+    seed = check_seed(seed)
     check_kind("objective", objective, (Objective, type(None)), "an Objective")
     if objective and not objective.is_time:
         options["objective"] = objective
-    searcher = _make(start, search, int(seed), options)
+    searcher = _make(start, search, seed, options)
     searcher.most = budget.steps
-    keeper = Checkpoint(checkpoint, start, search, int(seed), options)
+    keeper = Checkpoint(checkpoint, start, search, seed, options)
     began = time.monotonic() - keeper.load(searcher)
 
     def spent() -> float:

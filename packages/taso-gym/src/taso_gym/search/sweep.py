@@ -33,13 +33,14 @@ class Sweep:
 
         Args:
             matches: these.
-            replaced: returns what costs the operators that one replaces; None to leave all in their order.
+            replaced: returns what costs the operators that one replaces; None where costs are known, and the order by
+                rule and nodes is as good as any.
             gains: of rules so far; what is weighed is added.
         """
         self._by_rule, self._gains = replaced is not None, gains
         self._rows: defaultdict[int, list[tuple[int, int, Match]]] = defaultdict(list)
-        for place, match in enumerate(matches):
-            cost = replaced(match) if replaced else Cost(bytes_moved=place)
+        for match in matches:
+            cost = replaced(match) if replaced else Cost()
             self._rows[self._row_of(match)].append((cost.bytes_moved, cost.time_ps, match))
         for row in self._rows.values():
             row.sort(reverse=True)
