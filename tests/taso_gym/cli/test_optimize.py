@@ -16,7 +16,6 @@ from onnx import TensorProto, helper, numpy_helper
 from torch import nn
 
 from taso_gym.cost.measure import SessionSettings
-from taso_gym.equivalence import validation
 from taso_gym.errors import CostError
 
 
@@ -379,7 +378,6 @@ def test_a_batch_may_become_a_loop_over_its_samples(tmp_path, monkeypatch, capsy
 
     monkeypatch.setattr(contested, "measure", measure)
     monkeypatch.setattr(contested, "HOPELESS", 1e9)
-    monkeypatch.setattr(validation, "REFERENCE_FLOPS", 4000)  # of a sample and not of all four
     text = """
         g (float[4, 3, 8, 8] x) => (float[4, 3, 8, 8] y)
         <float[3, 3, 1, 1] w = {1, 2, 3, 4, 5, 6, 7, 8, 9}>

@@ -351,7 +351,7 @@ def test_a_slow_model_runs_in_fewer_rounds(
     assert measure({"m": write_chain(tmp_path / "a.onnx", 1)}).rounds["m"].shape == (2, rounds)
 
 
-@pytest.mark.parametrize(("slow_ms", "runs"), [(1e9, 3), (0.0, 2)])
+@pytest.mark.parametrize(("slow_ms", "runs"), [(1e9, 3), (0.0, 1)])
 def test_a_slow_model_is_warm_after_fewer_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, slow_ms: float, runs: int
 ) -> None:

@@ -220,8 +220,8 @@ def _expect_fits(result: Result, *, force: bool) -> None:
 def _compare(model: Path, written: Path, result: Result, wanted: Wanted) -> bool:
     """Compare the file as given and the result, print how far they differ, and return whether they could be run.
 
-    Where the result is a loop over samples, what it runs for one is compared first: its Softmax can be left out, and it
-    is an eighth of a batch of eight to compute in float64.
+    Where the result is a loop over samples, what it runs for one is compared first: its Softmax can be left out, and
+    it is what is computed in float64, which takes an eighth of what a batch of eight would.
 
     Raises:
         EquivalenceError: they differ or can't be compared, and nothing forces us.
@@ -231,7 +231,8 @@ def _compare(model: Path, written: Path, result: Result, wanted: Wanted) -> bool
         lone = report = compare(*rewritten, rewritten=rewritten) if result.is_loop else None
         if report is None or report.ok:
             dims = result.original.info.dims
-            report = compare(model, written, dims=dims, rewritten=None if lone else rewritten)
+            parts = None if lone else rewritten
+            report = compare(model, written, dims=dims, rewritten=parts, reference=not lone)
         if lone and report.is_float32_only:
             report = replace(report, basis=f"of one sample, {lone.basis}")
     except (EquivalenceError, CostError, MemoryError) as error:  # a custom operator perhaps, or no room

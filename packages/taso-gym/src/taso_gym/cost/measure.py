@@ -32,7 +32,7 @@ MANY, FEW, ENOUGH_S = 30, 5, 5.0
 and few. Seconds of thread-CPU time vary by less than milliseconds do."""
 WARM_RUNS = 3
 SLOW_MS = 500.0
-"""Of what takes longer, one run less is enough to be warm."""
+"""What takes longer is warm after one run."""
 LOAD_S = 0.5
 """About how long loading a model takes."""
 LEVELS = ("none", "basic", "extended", "all")
@@ -220,9 +220,11 @@ def _runs_per_round(run_ms: float) -> int:
 
 def _warm(child: Child) -> float:
     """Run a model for the first times; return the milliseconds of a run."""
-    (first,) = child.run(1)
-    return min(child.run(_warm_runs(first / 1e6) - 1)) / 1e6
+    found = child.run(1)
+    if more := _warm_runs(found[0] / 1e6) - 1:
+        found = child.run(more)
+    return min(found) / 1e6
 
 
 def _warm_runs(run_ms: float) -> int:
-    return WARM_RUNS - (run_ms > SLOW_MS)
+    return 1 if run_ms > SLOW_MS else WARM_RUNS

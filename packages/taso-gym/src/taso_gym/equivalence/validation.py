@@ -47,6 +47,7 @@ def validate(
     tolerance: float | None = None,
     dims: Mapping[str, int] | None = None,
     rewritten: tuple[Graph, Graph] | None = None,
+    reference: bool = True,
 ) -> Report:
     """Compare two models on inputs drawn for their types and, for open dimensions, of several sizes.
 
@@ -69,6 +70,7 @@ def validate(
         dims: sizes of open dimensions of ``a`` for the first draw; the others are of other sizes, and may fail.
         rewritten: the graphs of the two, where the second was made of the first by rewriting; the parts in which they
             differ are computed in float64 where the whole can't be.
+        reference: compute ``a`` in float64 where no outputs differ, too.
 
     Raises:
         OptionError: fewer than one draw, no inputs, an argument of a wrong kind, or ``a`` has no dimension of a name in
@@ -92,23 +94,25 @@ def validate(
             drawn = run_on_given(first, given)
         else:
             drawn = run_on_drawn(first, [first.graph, second.graph] if tolerance is None else [], draws, seed)
-        found = second.run([d.feeds for d in drawn])
+        results = second.run([d.feeds for d in drawn])
     labels = tuple(" ".join(f"{k}={v}" for k, v in sorted(d.sizes.items())) for d in drawn)
     outputs: list[list[Value]] = []
-    for result in found:
+    for result in results:
         if isinstance(result, str):
             return Report((), labels, f"{FLOAT32_ONLY}: there is nothing to compare", f"it doesn't run: {result}")
         outputs.append(result)
-    report = report_on(first, drawn, outputs, labels, partial(reference_of, first, drawn), tolerance)
+    computed = partial(reference_of, first, drawn)
+    report = report_on(first, drawn, outputs, labels, computed, tolerance, always=reference)
     if logits := logits_of(first.graph, second.graph):
-        report = _with_logits(report, logits, drawn[0].feeds, tolerance)
+        inputs = [drawn[0].feeds]
+        found = validate(logits.first, logits.second, inputs=inputs, tolerance=tolerance, reference=reference)
+        report = _with_logits(report, logits, found)
     weak = report.is_float32_only or any(o.is_constant for o in report.outputs)
     return _with_sites(report, *rewritten) if rewritten and weak else report
 
 
-def _with_logits(report: Report, logits: Logits, feeds: Feeds, tolerance: float | None) -> Report:
+def _with_logits(report: Report, logits: Logits, found: Report) -> Report:
     """Return a report that also tells how far logits are apart."""
-    found = validate(logits.first, logits.second, inputs=[feeds], tolerance=tolerance)
     shown = tuple(replace(o, name=f"logits of {o.name}") for o in found.outputs if o.name in logits.outputs)
     return replace(report, outputs=(*report.outputs, *shown), failure=report.failure or found.failure)
 
@@ -135,6 +139,8 @@ def report_on(
     labels: tuple[str, ...],
     reference: Callable[[int], list[Value]],
     tolerance: float | None = None,
+    *,
+    always: bool = True,
 ) -> Report:
     """Return how what a second model gave on what was drawn differs from what the first gave.
 
@@ -145,6 +151,7 @@ def report_on(
         labels: sizes of each draw, for people.
         reference: computes the outputs of a draw in float64 (`reference_of`).
         tolerance: as in `validate`.
+        always: compute a draw in float64 where no outputs differ, too.
     """
     names, exact = first.graph.info.output_names, _exact_basis(drawn)
     differences = [
@@ -153,7 +160,7 @@ def report_on(
     ]
     bad_draws = [i for i, listed in enumerate(differences) if not all(d.ok for d in listed)]
     suspects = [i for i in bad_draws if drawn[i].whole is None]
-    references, basis = _references(first, suspects if exact else bad_draws, reference, or_first=not exact)
+    references, basis = _references(first, suspects if exact else bad_draws, reference, or_first=always and not exact)
     basis = exact or basis
     reports: list[OutputReport] = []
     for k, name in enumerate(names):
@@ -210,7 +217,9 @@ def _references(
     """Return the outputs of some draws, or of the first if there are none, in float64, and what that rests on."""
     if first.weight_bytes > REFERENCE_BYTES:
         return {}, f"{FLOAT32_ONLY}: weights of {first.weight_bytes} bytes"
-    if or_first and not wanted:
+    if not wanted and not or_first:
+        return {}, FLOAT32_ONLY
+    if not wanted:
         wanted, work = [0], operations(node.sig for _, node in first.graph.operators())
         if work > REFERENCE_FLOPS:
             return {}, f"{FLOAT32_ONLY}: {work / 1e9:.0f} GFLOP"

@@ -18,6 +18,8 @@ ENOUGH = 2
 """Heats that a race has at least; further ones only where there is time."""
 SLOW_MS, MOST = 50.0, 3.0
 """Graphs that take less time run in more rounds, up to so many times as many."""
+LONG_MS, LEAST = 1000.0, 0.5
+"""Graphs that take more time run in fewer, down to this part of them: they vary less from run to run."""
 
 
 class Race(NamedTuple):
@@ -80,7 +82,8 @@ def race(
 
 def heats(run_ms: float) -> list[tuple[int, int]]:
     """Return rounds and greatest number of graphs of each heat, given a graph's milliseconds."""
-    more = min(max(SLOW_MS / max(run_ms, 1e-3), 1.0), MOST)
+    run_ms = max(run_ms, 1e-3)
+    more = min(max(SLOW_MS / run_ms, 1.0), MOST) * max(min(LONG_MS / run_ms, 1.0), LEAST)
     return [(round(rounds * more), most) for rounds, most in HEATS]
 
 
