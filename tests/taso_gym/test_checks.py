@@ -62,7 +62,7 @@ def test_numbers_of_numpy_are_numbers() -> None:
     one = np.int64(1)
     check_positive(width=one)
     check_whole(seed=-one)
-    check_seed(one)
+    assert type(check_seed(one)) is int
     check_finite(alpha=np.float32(1))
     check_count("size", 0, 0)
 

@@ -389,7 +389,6 @@ def test_a_batch_may_become_a_loop_over_its_samples(tmp_path, monkeypatch, capsy
         assert run("optimize", tmp_path / "m.onnx", "-o", tmp_path / "o.onnx", *options, "--budget", "10s") == 0
     said = " ".join(capsys.readouterr().out.split()).rpartition("rewrites weighed")[2]
     assert "sample by sample: the result is a loop" in said and said.count("equal: ") == 1
-    assert "of one sample, float64 reference equal: " in said
     assert [n.op_type for n in onnx.load(tmp_path / "o.onnx").graph.node] == ["Reshape", "Scan", "Reshape"]
     feeds = {"x": np.random.default_rng(0).standard_normal((4, 3, 8, 8)).astype(np.float32)}
     given, found = (onnxruntime.InferenceSession(tmp_path / name).run(None, feeds)[0] for name in ("m.onnx", "o.onnx"))

@@ -343,37 +343,26 @@ def test_how_long_measuring_takes_is_known_before() -> None:
     assert seconds_of(5.0, 2, 10) > ten
 
 
-@pytest.mark.parametrize(("enough_s", "rounds"), [(1e9, 30), (0.0, 5)])
+@pytest.mark.parametrize(("enough_s", "threads", "rounds"), [(1e9, 1, 30), (0.0, 1, 5), (0.0, 2, 10)])
 def test_a_slow_model_runs_in_fewer_rounds(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, enough_s: float, rounds: int
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, enough_s: float, threads: int, rounds: int
 ) -> None:
     monkeypatch.setattr(measure_module, "ENOUGH_S", enough_s)
-    assert measure({"m": write_chain(tmp_path / "a.onnx", 1)}).rounds["m"].shape == (2, rounds)
+    found = measure({"m": write_chain(tmp_path / "a.onnx", 1)}, threads=threads)
+    assert found.rounds["m"].shape == (2, rounds)
 
 
-@pytest.mark.parametrize(("slow_ms", "runs"), [(1e9, 3), (0.0, 1)])
-def test_a_slow_model_is_warm_after_fewer_runs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, slow_ms: float, runs: int
+@pytest.mark.parametrize(("first_ms", "slow_ms", "warm", "rounds"), [(1, 1, 3, 30), (2000, 1, 3, 30), (1, 2000, 2, 5)])
+def test_a_slow_model_is_warm_after_two_runs_and_the_first_says_nothing_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, first_ms: int, slow_ms: int, warm: int, rounds: int
 ) -> None:
-    monkeypatch.setattr(measure_module, "SLOW_MS", slow_ms)
-    asked, run = list[int](), Child.run
-    monkeypatch.setattr(Child, "run", lambda child, count: asked.append(count) or run(child, count))
-    measure({"m": write_chain(tmp_path / "a.onnx", 1)}, sessions=1, rounds=1)
-    assert sum(asked[:-1]) == runs
-    assert seconds_of(1.0, 1, 0) == pytest.approx(measure_module.LOAD_S + runs / 1e3)
+    asked: list[int] = []
 
+    def run(_: Child, count: int) -> list[int]:
+        asked.append(count)
+        return [10**6 * (first_ms if len(asked) == 1 else slow_ms)] * count
 
-def test_all_models_run_as_often(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first run of a round finds a cold cache: what has more of them would look faster."""
-    asked: dict[str, list[int]] = {"slow": [], "fast": []}
-
-    class Noted(measure_module.Child):
-        def run(self, runs: int) -> list[int]:
-            asked[self._name].append(runs)
-            super().run(1)
-            return [4_000_000 if self._name == "slow" else 1_000] * runs
-
-    monkeypatch.setattr(measure_module, "Child", Noted)
-    file = write_chain(tmp_path / "a.onnx", 1)
-    measure({"slow": file, "fast": file}, sessions=1, rounds=4)
-    assert asked["slow"] == asked["fast"] and asked["slow"][-4:] == [3] * 4
+    monkeypatch.setattr(Child, "run", run)
+    measure({"m": write_chain(tmp_path / "a.onnx", 1)}, sessions=1)
+    assert sum(asked[:-rounds]) == warm and len(asked[-rounds:]) == rounds
+    assert seconds_of(slow_ms, 1, 0) == pytest.approx(measure_module.LOAD_S + warm * slow_ms / 1e3)

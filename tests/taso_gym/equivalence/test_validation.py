@@ -144,14 +144,29 @@ def test_large_models_are_compared_in_float32_only(monkeypatch: pytest.MonkeyPat
 
 def test_models_of_much_work_are_computed_in_float64_only_where_outputs_differ(monkeypatch: pytest.MonkeyPatch) -> None:
     model = parsed("g (float[4] x) => (y) { y = Add(x, w) }", w=np.full(4, 0.1, F32))
-    monkeypatch.setattr(validation, "REFERENCE_FLOPS", 4)
+    monkeypatch.setattr(validation, "MOST_FLOPS", 4)
     assert validate(model, model).basis == "float64 reference"
-    monkeypatch.setattr(validation, "REFERENCE_FLOPS", 3)
+    monkeypatch.setattr(validation, "MOST_FLOPS", 3)
     assert validate(model, model).basis == "float32 only: 0 GFLOP"
-    monkeypatch.setattr(validation, "REFERENCE_FLOPS", 4)
-    assert validate(model, model, reference=False).basis == "float32 only"
-    report = validate(model, parsed("g (float[4] x) => (y) { y = Add(x, w) }", w=np.full(4, 0.2, F32)), reference=False)
+    report = validate(model, parsed("g (float[4] x) => (y) { y = Add(x, w) }", w=np.full(4, 0.2, F32)))
     assert report.basis == "float64 reference" and report.outputs[0].reference and not report.ok
+
+
+def test_one_sample_of_a_batch_is_computed_in_float64_where_no_outputs_differ() -> None:
+    model = parsed("g (float[3, 4] x) => (float[3, 4] y) { y = Mul(x, w) }", w=np.full(4, 0.1, F32))
+    report = validate(model, model)
+    assert report.ok and report.basis == "float64 reference of one sample"
+    assert report.outputs[0].reference and 0 < report.outputs[0].reference[0] < 1e-7
+    mixed = parsed(
+        "g (float[3, 4] x) => (float[3, 4] y) { a = Mul(x, w)\n y = Softmax <axis = 0> (a) }", w=np.ones(4, F32)
+    )
+    assert validate(mixed, mixed).basis == "float64 reference"
+    other = parsed(
+        "g (float[3, 4] x) => (float[3, 4] y) { y = Mul(x, w) }", w=np.full((3, 4), [[0.1]] * 2 + [[0.2]], F32)
+    )
+    report = validate(model, other)
+    assert not report.ok and report.basis == "float64 reference"
+    assert report.outputs[0].reference and report.outputs[0].reference[1] > 0.1
 
 
 def test_large_models_run_in_processes_of_their_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -87,7 +87,7 @@ def calibrate(
     seed: Annotated[int, typer.Option(help="Seed of the variants.", min=0)] = 0,
     sessions: Annotated[int, typer.Option(help="Fresh processes for each.", min=1)] = 2,
     rounds: Annotated[
-        int | None, typer.Option(help="Interleaved rounds in each; default: 30, or 10 from half a second on.", min=2)
+        int | None, typer.Option(help="Interleaved rounds in each; default: 30, fewer of slow models.", min=2)
     ] = None,
     cache: Cache = None,
 ) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
@@ -220,21 +220,16 @@ def _expect_fits(result: Result, *, force: bool) -> None:
 def _compare(model: Path, written: Path, result: Result, wanted: Wanted) -> bool:
     """Compare the file as given and the result, print how far they differ, and return whether they could be run.
 
-    Where the result is a loop over samples, what it runs for one is compared first: its Softmax can be left out, and
-    it is what is computed in float64, which takes an eighth of what a batch of eight would.
+    Where the result is a loop over samples, what it runs for one is compared first: its Softmax can be left out.
 
     Raises:
         EquivalenceError: they differ or can't be compared, and nothing forces us.
     """
     rewritten = (result.start, result.rewritten)
     try:
-        lone = report = compare(*rewritten, rewritten=rewritten) if result.is_loop else None
+        report = compare(*rewritten, rewritten=rewritten) if result.is_loop else None
         if report is None or report.ok:
-            dims = result.original.info.dims
-            parts = None if lone else rewritten
-            report = compare(model, written, dims=dims, rewritten=parts, reference=not lone)
-        if lone and report.is_float32_only:
-            report = replace(report, basis=f"of one sample, {lone.basis}")
+            report = compare(model, written, dims=result.original.info.dims, rewritten=rewritten)
     except (EquivalenceError, CostError, MemoryError) as error:  # a custom operator perhaps, or no room
         why = str(error) or "memory is short"
         if not wanted.force:

@@ -28,7 +28,7 @@ def measure(
     dim: Dim = None,
     sessions: Annotated[int, typer.Option(help="Fresh processes for each model.", min=1)] = 2,
     rounds: Annotated[
-        int | None, typer.Option(help="Interleaved rounds in each; default: 30, or 10 from half a second on.", min=1)
+        int | None, typer.Option(help="Interleaved rounds in each; default: 30, fewer of slow models.", min=1)
     ] = None,
 ) -> None:
     """Measure ONNX models side by side in onnxruntime, interleaved, in fresh processes."""

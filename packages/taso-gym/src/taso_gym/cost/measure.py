@@ -29,10 +29,9 @@ ROUND_MS, MAX_RUNS = 15.0, 50
 """A round is short: what else the machine does lasts tens of milliseconds to seconds, and longer ones say no more."""
 MANY, FEW, ENOUGH_S = 30, 5, 5.0
 """Rounds of a session unless their number is given: as many as take so many seconds of the slowest model, between many
-and few. Seconds of thread-CPU time vary by less than milliseconds do."""
-WARM_RUNS = 3
-SLOW_MS = 500.0
-"""What takes longer is warm after one run."""
+and few; twice as few of wall time, whose least varies more than a median."""
+WARM_RUNS, SLOW_MS = 3, 500.0
+"""What takes longer in its second run is warm after that: memory is laid out by what the first one used."""
 LOAD_S = 0.5
 """About how long loading a model takes."""
 LEVELS = ("none", "basic", "extended", "all")
@@ -96,7 +95,8 @@ def measure(
         dims: values of dimension symbols; others are 1 (leading axis) or 128.
         settings: name -> session settings, where they aren't the default.
         sessions: fresh processes of each model, one after the other.
-        rounds: in each session; None for as many as take five seconds of the slowest model, from 5 to 30.
+        rounds: in each session; None for as many as take five seconds of the slowest model, from 5 to 30, or from 10
+            of wall time.
         seed: of the order and of the inputs.
         timeout_s: longest time to load a model, and for a round of it.
         progress: called with (rounds done, rounds in all).
@@ -128,7 +128,8 @@ def measure(
             own[name] |= asdict((settings or {}).get(name, SessionSettings()))
             if isinstance(model := models[name], Runner):
                 own[name]["script"] = str(model.script)
-        for done, in_all, found in _rounds(own, sessions, rounds, seed, timeout_s):
+        between = (rounds, rounds) if rounds else (FEW if estimator == THREAD_CPU else 2 * FEW, MANY)
+        for done, in_all, found in _rounds(own, sessions, between, seed, timeout_s):
             for name, runs in found.items():
                 times[name].append(summary(runs) / 1e6)
             if progress:
@@ -170,26 +171,27 @@ def _expect_some(**counts: int) -> None:
 
 
 def _rounds(
-    settings: Mapping[str, Mapping[str, Any]], sessions: int, rounds: int | None, seed: int, timeout_s: float
+    settings: Mapping[str, Mapping[str, Any]], sessions: int, between: tuple[int, int], seed: int, timeout_s: float
 ) -> Iterator[tuple[int, int, dict[str, list[int]]]]:
     """Load each model in a process, anew for each session, and yield the times of its runs, round by round.
 
-    Every other session loads them the other way round, the first one if the seed is odd: of five processes with the
-    same file those that are loaded later are up to 1 or 3 % faster, each time (`benchmarks/loading.py`).
+    A session has as many rounds as take `ENOUGH_S`, but no fewer and no more than ``between`` says. Every other one
+    loads them the other way round, the first one if the seed is odd: of five processes with the same file those that
+    are loaded later are up to 1 or 3 % faster, each time (`benchmarks/loading.py`).
 
     Yields:
         rounds done and in all, and for each model the nanoseconds of its runs.
     """
-    rng = np.random.default_rng(seed)
+    rng, rounds = np.random.default_rng(seed), 0
     for session in range(sessions):
         with ExitStack() as stack:
             names = list(settings)[:: -1 if (session + seed) % 2 else 1]
             children = {name: stack.enter_context(Child(name, settings[name], timeout_s)) for name in names}
             run_ms = {name: _warm(child) for name, child in children.items()}
-            if rounds is None:
-                slowest = max(*run_ms.values(), 1e-3)
-                rounds = round(min(max(FEW, 1e3 * ENOUGH_S / slowest), MANY))
             runs = _runs_per_round(run_ms[next(iter(settings))])  # of each: the first of a round finds a cold cache
+            if not session:
+                slowest_ms = max(runs * max(run_ms.values()), 1e-3)
+                rounds = round(min(max(1e3 * ENOUGH_S / slowest_ms, between[0]), between[1]))
             for i in range(rounds):
                 found = {name: children[name].run(runs) for name in map(str, rng.permutation(list(children)))}
                 yield session * rounds + i + 1, sessions * rounds, found
@@ -220,11 +222,12 @@ def _runs_per_round(run_ms: float) -> int:
 
 def _warm(child: Child) -> float:
     """Run a model for the first times; return the milliseconds of a run."""
+    child.run(1)
     found = child.run(1)
-    if more := _warm_runs(found[0] / 1e6) - 1:
-        found = child.run(more)
+    if more := _warm_runs(found[0] / 1e6) - 2:
+        found += child.run(more)
     return min(found) / 1e6
 
 
 def _warm_runs(run_ms: float) -> int:
-    return 1 if run_ms > SLOW_MS else WARM_RUNS
+    return 2 if run_ms > SLOW_MS else WARM_RUNS

@@ -13,6 +13,7 @@ from typing import cast
 import numpy as np
 from onnx import ModelProto
 
+from taso_gym.batch import for_one_sample
 from taso_gym.checks import check_finite, check_seed, check_sizes, check_whole, items_of
 from taso_gym.equivalence.compare import Difference, Value, compare, compare_floats, groups_of, worst
 from taso_gym.equivalence.drawn import Draw, run_on_drawn, run_on_given
@@ -28,9 +29,9 @@ from taso_gym.ops.floating import FLOAT64
 
 REFERENCE_BYTES = 200_000_000
 """Models with at most so many bytes of weights are run in float64, too."""
-REFERENCE_FLOPS, MOST_FLOPS = 600_000_000_000, 200_000_000_000
-"""Work above which a model is run in float64 only where outputs differ, which takes half a minute, and above which the
-rewritten parts of it aren't computed together: ten seconds."""
+MOST_FLOPS = 200_000_000_000
+"""Work above which a model whose outputs don't differ isn't computed in float64, nor are the rewritten parts together:
+ten seconds and more."""
 NOT_WORSE = 4.0
 """The second model only rounds differently if its error against float64 is at most so many times the first's."""
 CREDIBLE = 100.0
@@ -47,14 +48,13 @@ def validate(
     tolerance: float | None = None,
     dims: Mapping[str, int] | None = None,
     rewritten: tuple[Graph, Graph] | None = None,
-    reference: bool = True,
 ) -> Report:
     """Compare two models on inputs drawn for their types and, for open dimensions, of several sizes.
 
     Both run in onnxruntime at its default optimisation level. Floating-point outputs may differ by a part of their
     largest magnitude (`taso_gym.equivalence.compare.TOLERANCE`), all others not at all; where the weights take at most
-    200 MB, and where no more than 600 GFLOP or outputs differ, the first model is also computed in float64: that tells
-    rounding from an error. Where both compute with
+    200 MB, the first model is also computed in float64: that tells rounding from an error. Where outputs don't differ,
+    this is of one sample of a batch, if samples are known apart, and of at most 200 GFLOP. Where both compute with
     whole numbers without rounding (`taso_gym.equivalence.exact`), all draws but the last, at least one, are of such,
     and the outputs must be the same there. The report says which it was, and which outputs don't depend on what was
     drawn. Where both end in a Softmax, its logits are compared, too. Inputs that have a default are given another
@@ -70,7 +70,6 @@ def validate(
         dims: sizes of open dimensions of ``a`` for the first draw; the others are of other sizes, and may fail.
         rewritten: the graphs of the two, where the second was made of the first by rewriting; the parts in which they
             differ are computed in float64 where the whole can't be.
-        reference: compute ``a`` in float64 where no outputs differ, too.
 
     Raises:
         OptionError: fewer than one draw, no inputs, an argument of a wrong kind, or ``a`` has no dimension of a name in
@@ -94,25 +93,23 @@ def validate(
             drawn = run_on_given(first, given)
         else:
             drawn = run_on_drawn(first, [first.graph, second.graph] if tolerance is None else [], draws, seed)
-        results = second.run([d.feeds for d in drawn])
+        found = second.run([d.feeds for d in drawn])
     labels = tuple(" ".join(f"{k}={v}" for k, v in sorted(d.sizes.items())) for d in drawn)
     outputs: list[list[Value]] = []
-    for result in results:
+    for result in found:
         if isinstance(result, str):
             return Report((), labels, f"{FLOAT32_ONLY}: there is nothing to compare", f"it doesn't run: {result}")
         outputs.append(result)
-    computed = partial(reference_of, first, drawn)
-    report = report_on(first, drawn, outputs, labels, computed, tolerance, always=reference)
+    report = report_on(first, drawn, outputs, labels, partial(reference_of, first, drawn), tolerance)
     if logits := logits_of(first.graph, second.graph):
-        inputs = [drawn[0].feeds]
-        found = validate(logits.first, logits.second, inputs=inputs, tolerance=tolerance, reference=reference)
-        report = _with_logits(report, logits, found)
+        report = _with_logits(report, logits, drawn[0].feeds, tolerance)
     weak = report.is_float32_only or any(o.is_constant for o in report.outputs)
     return _with_sites(report, *rewritten) if rewritten and weak else report
 
 
-def _with_logits(report: Report, logits: Logits, found: Report) -> Report:
+def _with_logits(report: Report, logits: Logits, feeds: Feeds, tolerance: float | None) -> Report:
     """Return a report that also tells how far logits are apart."""
+    found = validate(logits.first, logits.second, inputs=[feeds], tolerance=tolerance)
     shown = tuple(replace(o, name=f"logits of {o.name}") for o in found.outputs if o.name in logits.outputs)
     return replace(report, outputs=(*report.outputs, *shown), failure=report.failure or found.failure)
 
@@ -139,8 +136,6 @@ def report_on(
     labels: tuple[str, ...],
     reference: Callable[[int], list[Value]],
     tolerance: float | None = None,
-    *,
-    always: bool = True,
 ) -> Report:
     """Return how what a second model gave on what was drawn differs from what the first gave.
 
@@ -151,7 +146,6 @@ def report_on(
         labels: sizes of each draw, for people.
         reference: computes the outputs of a draw in float64 (`reference_of`).
         tolerance: as in `validate`.
-        always: compute a draw in float64 where no outputs differ, too.
     """
     names, exact = first.graph.info.output_names, _exact_basis(drawn)
     differences = [
@@ -160,7 +154,8 @@ def report_on(
     ]
     bad_draws = [i for i, listed in enumerate(differences) if not all(d.ok for d in listed)]
     suspects = [i for i in bad_draws if drawn[i].whole is None]
-    references, basis = _references(first, suspects if exact else bad_draws, reference, or_first=always and not exact)
+    wanted = suspects if exact else bad_draws
+    references, basis = ({}, exact) if exact and not wanted else _references(first, drawn[0], wanted, reference)
     basis = exact or basis
     reports: list[OutputReport] = []
     for k, name in enumerate(names):
@@ -201,9 +196,14 @@ def _only_rounds(difference: Difference, first: float, second: float) -> bool:
 
 
 def _errors(reference: Value, first: Value, second: Value) -> tuple[float, float]:
-    """Return the relative errors of two outputs against the float64 reference; NaN where there is none."""
+    """Return the relative errors of two outputs against the float64 reference; NaN where there is none.
+
+    One of some samples is compared with these.
+    """
     if any(isinstance(value, list | dict) or value is None for value in (reference, first, second)):
         return nan, nan
+    if reference.ndim == first.ndim == second.ndim > 0:
+        first, second = first[: len(reference)], second[: len(reference)]
     if not reference.shape == first.shape == second.shape or reference.dtype != np.float64:
         return nan, nan
     a, b = first.astype(np.float64), second.astype(np.float64)
@@ -212,19 +212,25 @@ def _errors(reference: Value, first: Value, second: Value) -> tuple[float, float
 
 
 def _references(
-    first: Subject, wanted: Sequence[int], reference: Callable[[int], list[Value]], *, or_first: bool
+    first: Subject, shown: Draw, wanted: Sequence[int], reference: Callable[[int], list[Value]]
 ) -> tuple[dict[int, list[Value]], str]:
-    """Return the outputs of some draws, or of the first if there are none, in float64, and what that rests on."""
+    """Return the outputs of some draws computed in float64, and what the comparison rests on.
+
+    Of the first one, which only shows by how much models round, where none are wanted: of a sample, if that is enough.
+    """
     if first.weight_bytes > REFERENCE_BYTES:
         return {}, f"{FLOAT32_ONLY}: weights of {first.weight_bytes} bytes"
-    if not wanted and not or_first:
-        return {}, FLOAT32_ONLY
-    if not wanted:
-        wanted, work = [0], operations(node.sig for _, node in first.graph.operators())
-        if work > REFERENCE_FLOPS:
-            return {}, f"{FLOAT32_ONLY}: {work / 1e9:.0f} GFLOP"
     try:
-        return {i: reference(i) for i in wanted}, "float64 reference"
+        if wanted:
+            return {i: reference(i) for i in wanted}, "float64 reference"
+        lone = for_one_sample(first.graph)
+        graph, feeds = lone or first.graph, shown.feeds
+        if (work := operations(node.sig for _, node in graph.operators())) > MOST_FLOPS:
+            return {}, f"{FLOAT32_ONLY}: {work / 1e9:.0f} GFLOP"
+        if lone:
+            feeds = {name: value[:1] for name, value in feeds.items()}
+        outputs = _in_float64(graph, feeds, shown.sizes)
+        return {0: outputs}, f"float64 reference{' of one sample' if lone else ''}"
     except (ModelError, MemoryError) as error:
         return {}, f"{FLOAT32_ONLY}: {str(error) or 'memory is short'}"
 
@@ -235,8 +241,11 @@ def reference_of(first: Subject, drawn: Sequence[Draw], i: int) -> list[Value]:
     Raises:
         ModelError: the model holds an operator that can't be computed here.
     """
-    graph = first.graph
+    return _in_float64(first.graph, drawn[i].feeds, drawn[i].sizes)
+
+
+def _in_float64(graph: Graph, feeds: Feeds, sizes: Mapping[str, int]) -> list[Value]:
     by_name = {graph.leaves[v].name: v for v in graph.info.inputs}
-    feeds = {by_name[name]: value for name, value in drawn[i].feeds.items() if name in by_name}
-    values = run_graph(graph, feeds, graph.outputs, FLOAT64, drawn[i].sizes)
+    known = {by_name[name]: value for name, value in feeds.items() if name in by_name}
+    values = run_graph(graph, known, graph.outputs, FLOAT64, sizes)
     return [FLOAT64.to_numpy(v) if isinstance(v, np.ndarray) else v for v in values]

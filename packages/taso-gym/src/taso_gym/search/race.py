@@ -18,8 +18,8 @@ ENOUGH = 2
 """Heats that a race has at least; further ones only where there is time."""
 SLOW_MS, MOST = 50.0, 3.0
 """Graphs that take less time run in more rounds, up to so many times as many."""
-LONG_MS, LEAST = 1000.0, 0.5
-"""Graphs that take more time run in fewer, down to this part of them: they vary less from run to run."""
+LONG_MS, FEWEST = 1000.0, 3
+"""Graphs that take more time run in fewer, down to so many: they vary less from run to run."""
 
 
 class Race(NamedTuple):
@@ -83,8 +83,8 @@ def race(
 def heats(run_ms: float) -> list[tuple[int, int]]:
     """Return rounds and greatest number of graphs of each heat, given a graph's milliseconds."""
     run_ms = max(run_ms, 1e-3)
-    more = min(max(SLOW_MS / run_ms, 1.0), MOST) * max(min(LONG_MS / run_ms, 1.0), LEAST)
-    return [(round(rounds * more), most) for rounds, most in HEATS]
+    more = min(max(SLOW_MS / run_ms, 1.0), MOST) * min(LONG_MS / run_ms, 1.0)
+    return [(max(round(rounds * more), FEWEST), most) for rounds, most in HEATS]
 
 
 def race_seconds(run_ms: float, count: int, number: int = ENOUGH) -> float:
