@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from copy import copy
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -26,6 +25,7 @@ from taso_gym.rules.state import RewriteState
 from taso_gym.search import Budget, SearchResult, contested, run
 from taso_gym.search.contest import Contest
 from taso_gym.search.finalist import Finalist
+from taso_gym.search.race import Race
 from taso_gym.signature import Signature
 from taso_gym.tensor import TensorType
 
@@ -213,20 +213,42 @@ def test_an_interrupted_search_ends_all(when: int, optimised: Optimised, monkeyp
 
 
 @pytest.mark.parametrize(("of_one", "is_run"), [(2.6, True), (2.9, False)])
-def test_a_loop_is_hopeless_by_costs_of_the_same_kind(
-    of_one: float, is_run: bool, optimised: Optimised, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Of four samples the loop costs 4 % more; what the batch costs is measured in turns then, which lowers it."""
-
-    def in_turns(contest: Contest, _: float) -> Finalist:
-        model = copy(contest.best.model)
-        assert isinstance(model, OfRows)
-        model._of_many = 5
-        return contest.best.costed_by(model)
-
-    monkeypatch.setattr(Contest, "run", in_turns)
+def test_a_loop_that_is_hopeless_by_the_costs_is_not_run(of_one: float, is_run: bool, optimised: Optimised) -> None:
+    """Of four samples the loop costs 4 % more, or 16 %."""
     result = optimised(of_one=of_one, hopeless=1.1)
     assert result.is_loop == is_run == any(bout.name == contested.LOOP for bout in result.bouts)
+
+
+@pytest.mark.parametrize("fast", [True, False])
+def test_the_faster_of_batch_and_loop_has_the_contest(
+    fast: bool, optimised: Optimised, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not the one that costs less; and where neither is surely faster it is the batch."""
+    begun: list[Finalist] = []
+
+    def noted(contest: Contest, _: float) -> Finalist:
+        begun.append(contest.best)
+        contest.exhausted = False
+        return contest.best
+
+    monkeypatch.setattr(Contest, "run", noted)
+    assert optimised(loops_are_fast=fast, of_one=10.0 if fast else 1.0).is_loop == fast
+    monkeypatch.setattr(contested, "race", lambda *_: Race({}, [], None, 1.0))
+    assert not optimised(of_one=1.0).is_loop
+    rows = [finalist.graph.type_of(finalist.graph.outputs[0]) for finalist in begun]
+    assert rows == [TensorType("float", (size, WIDTH)) for size in (1 if fast else BATCH, BATCH)]
+
+
+def test_a_loop_that_grew_too_large_is_not_the_result(optimised: Optimised, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the contest found isn't, then; what was found before is."""
+
+    def grown(contest: Contest, _: float) -> Finalist:
+        monkeypatch.setattr(contested, "MOST_BYTES", 2 * WIDTH * WIDTH - 1)
+        return contest.best
+
+    monkeypatch.setattr(Contest, "run", grown)
+    with pytest.warns(UserWarning, match="sample by sample isn't the result: expected weights of at most"):
+        assert not optimised().is_loop
 
 
 def test_the_search_for_one_sample_ends_where_it_is_idle(optimised: Optimised, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,10 +1,9 @@
 """A search that ends with a contest of finalists: of the model as it is, and for a batch of a network for one sample.
 
 Both are searched for, first that for one sample, whose kernels take a part of the time to measure; what was found for
-it is what the search of the batch begins with. That whose result costs less by the costs, so often as there are
-samples, has the contest. At the end it is run against what the other search found: costs don't know what a kernel
-leaves in the cache for the next, nor what a loop takes by itself. So no loop is the result that wasn't run, but where
-Ctrl-C left no time for the batch. One that is hopeless by the costs of the first searches is left out.
+it is what the search of the batch begins with. Then the two run against each other, and the faster has the contest:
+costs don't know what a kernel leaves in the cache for the next, nor what a loop takes by itself. So no loop is the
+result that wasn't run, but where Ctrl-C left no time for the batch. One that is hopeless by the costs is left out.
 """
 
 from __future__ import annotations
@@ -12,7 +11,6 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -28,12 +26,12 @@ from taso_gym.rules.state import Match, RewriteState
 from taso_gym.search.bouts import Bout, expected_seconds
 from taso_gym.search.contest import FIRST, IDLE, Contest
 from taso_gym.search.finalist import Finalist, retraced
-from taso_gym.search.race import race, race_seconds
+from taso_gym.search.race import race
 from taso_gym.search.run import GRACE_S, Budget, SearchResult, run
 
 SAMPLE, LAST = 0.3, 0.2
-"""Parts of the time for the first search of a network for one sample, and that are kept for the last race at most,
-which takes longer where runs take seconds."""
+"""Parts of the time for the first search of a network for one sample, and that are kept for the race where all that is
+left is for the search of the batch; it takes longer where runs take seconds."""
 HOPELESS = 1.5
 """A loop that is predicted to take so many times as long as the batch at once isn't run. Each has been looked at once,
 by which short kernels, as those for one sample, seem to take a quarter longer than they do."""
@@ -112,11 +110,11 @@ class ContestedSearch:
         whole = self._first(self._start, enough, known=self._known, **self._kept)
         if loop and self._time_ps(loop) > HOPELESS * self._time_ps(whole):
             loop = None
-        best, *others = sorted(filter(None, [whole, loop]), key=self._time_ps)
-        exhausted = best.found.exhausted
+        first = self._faster(whole, loop, ends) if loop else whole
+        best, exhausted = first, first.found.exhausted
         if not self._interrupted:
-            best, exhausted = self._contest(best, others, ends)
-        best, graph = self._last(best, whole if self._is_loop(best) else loop, ends)
+            best, exhausted = self._contest(first, ends)
+        best, graph = self._written(best, first, whole)
         found = replace(
             best.found,
             explored=self._explored,
@@ -161,47 +159,48 @@ class ContestedSearch:
         self._interrupted |= found.interrupted
         return Finalist("first", start, found)
 
-    def _contest(self, first: Finalist, others: list[Finalist], ends: float) -> tuple[Finalist, bool]:
+    def _faster(self, whole: Finalist, loop: Finalist, ends: float) -> Finalist:
+        """Return the loop where it surely is faster when it is run, else the batch at once."""
+        if self._interrupted:
+            cut_short = whole.found.interrupted or not whole.found.explored  # no time for the batch
+            is_better = not whole.found.path and self._time_ps(loop) < self._time_ps(whole)
+            return loop if cut_short and is_better else whole
+        threads, provider = self._model.runtime.threads, self._model.runtime.provider
+
+        def measured(graphs: dict[str, Graph], rounds: int, seed: int) -> Measurement:
+            self._say(f"measuring {' against '.join(graphs)}")
+            return measure(graphs, threads=threads, provider=provider, sessions=1, rounds=rounds, seed=seed)
+
+        try:
+            others = {LOOP: self._whole(loop)}
+            held = race((WHOLE, whole.graph), others, measured, {}, self._time_ps(whole) / 1e9, ends)
+        except KeyboardInterrupt:
+            self._interrupted = True
+            return whole
+        except (TasoError, MemoryError, OSError) as error:
+            warnings.warn(f"{LOOP} wasn't compared with {WHOLE}: {error}", stacklevel=2)
+            return whole
+        self._bouts += [Bout(name, speedup) for name, speedup in held.speedups.items()]
+        return loop if held.winner else whole
+
+    def _contest(self, first: Finalist, ends: float) -> tuple[Finalist, bool]:
         """Return the best of a contest, and whether that ended before its time, since all that it tries was tried."""
-        left = ends - time.monotonic()
-        last = min(race_seconds(self._time_ps(first) / 1e9, 1), LAST * left) if others else 0.0
         differs = Baseline(first.start.graph).differs
         contest = Contest(first, self._search, self._seed, self._options, differs=differs, progress=self._progress)
-        best = contest.run(left - last)
+        best = contest.run(ends - time.monotonic())
         self._explored += contest.explored
         self._interrupted |= contest.interrupted
         self._bouts += contest.bouts
         return best, contest.exhausted
 
-    def _last(self, best: Finalist, other: Finalist | None, ends: float) -> tuple[Finalist, Graph]:
-        """Return the best after it ran against what the other search found, if any, and its graph for the batch."""
-        plain = other if other and self._is_loop(best) else best
-        cut_short = plain.found.interrupted or not plain.found.explored  # no time for the batch at once
-        if self._interrupted and cut_short and best.found.path and not plain.found.path:
-            with suppress(ModelError):
-                return best, self._whole(best)
-        if other is None or self._interrupted:
-            return plain, plain.graph
-        try:
-            return self._race(best, other, ends)
-        except KeyboardInterrupt:
-            self._interrupted = True
-        except (TasoError, MemoryError, OSError) as error:
-            warnings.warn(f"{LOOP} wasn't compared with {WHOLE}: {error}", stacklevel=2)
-        return plain, plain.graph
-
-    def _race(self, best: Finalist, other: Finalist, ends: float) -> tuple[Finalist, Graph]:
-        names = [LOOP if self._is_loop(finalist) else WHOLE for finalist in (best, other)]
-        graph, challenger = self._whole(best), self._whole(other)
-        threads, provider = self._model.runtime.threads, self._model.runtime.provider
-
-        def measured(graphs: dict[str, Graph], rounds: int, seed: int) -> Measurement:
-            self._say(f"measuring {' against '.join(names)}")
-            return measure(graphs, threads=threads, provider=provider, sessions=1, rounds=rounds, seed=seed)
-
-        held = race((names[0], graph), {names[1]: challenger}, measured, {}, self._time_ps(best) / 1e9, ends)
-        self._bouts += [Bout(name, speedup) for name, speedup in held.speedups.items()]
-        return (other, challenger) if held.winner else (best, graph)
+    def _written(self, *finalists: Finalist) -> tuple[Finalist, Graph]:
+        """Return the first that can be a graph for the model's batch, and that; the last is one."""
+        for finalist in finalists[:-1]:
+            try:
+                return finalist, self._whole(finalist)
+            except ModelError as error:
+                warnings.warn(f"{LOOP} isn't the result: {error}", stacklevel=2)
+        return finalists[-1], finalists[-1].graph
 
     def _whole(self, finalist: Finalist) -> Graph:
         """Return a finalist's graph as one for the model's batch.
