@@ -46,7 +46,7 @@ class CostChanges:
         return lambda: total(model, new) - total(model, old)
 
     def _local(self, model: CostModel | None, graph: Graph, site: Site) -> Callable[[], Cost]:
-        """Cost a rewrite where contexts play no part: alike wherever a template takes the place of like nodes."""
+        """Return the change where contexts play no part: the same wherever a template takes the place of like nodes."""
         if model is None:
             return Cost
         template = site.template
