@@ -186,12 +186,12 @@ def row_of(network: Network, batch: int, settings: argparse.Namespace) -> dict[s
         missing |= failed
         if "--no-measure" in how["options"] and not unchanged and not times.gain(OURS):
             row["candidate"], speedups[OURS], unchanged = speedups[OURS], [1.0, 1.0, 1.0], True
-        row["rounds"] = times.rounds[GIVEN].shape[1]
+        row["rounds_run"] = times.rounds[GIVEN].shape[1]
         row |= {"file_ms": round(times.time_ms(GIVEN), 4), "estimator": times.estimator, "unstable": times.unstable}
     import onnxruntime
 
     row |= {"unchanged": unchanged, "speedups": speedups, "missing": missing, "optimise": how}
-    row |= {"sessions": settings.sessions, "machine": machine_of(settings)}
+    row |= {"sessions": settings.sessions, "rounds": settings.rounds, "machine": machine_of(settings)}
     return {**row, "onnxruntime": onnxruntime.__version__, "date": time.strftime("%Y-%m-%d")}
 
 
@@ -204,7 +204,7 @@ def quieter_before(path: Path, row: Mapping[str, Any]) -> bool:
     if not path.exists() or "wall" not in row.get("estimator", ""):
         return False
     before = json.loads(path.read_text())
-    same = all(before.get(key) == row.get(key) for key in ("optimise", "sessions", "rounds", "onnxruntime"))
+    same = all(before.get(key) == row[key] for key in ("optimise", "sessions", "rounds", "onnxruntime"))
     return same and before.get("file_ms", math.inf) <= row["file_ms"]
 
 

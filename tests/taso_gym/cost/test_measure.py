@@ -366,3 +366,22 @@ def test_a_slow_model_is_warm_after_two_runs_and_the_first_says_nothing_of_it(
     measure({"m": write_chain(tmp_path / "a.onnx", 1)}, sessions=1)
     assert sum(asked[:-rounds]) == warm and len(asked[-rounds:]) == rounds
     assert seconds_of(slow_ms, 1, 0) == pytest.approx(measure_module.LOAD_S + warm * slow_ms / 1e3)
+
+
+def test_all_models_run_as_often(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first run of a round finds a cold cache: what has more of them would look faster."""
+    asked: dict[str, list[int]] = {"slow": [], "fast": [], "other": []}
+
+    class Noted(measure_module.Child):
+        def run(self, runs: int) -> list[int]:
+            asked[self._name].append(runs)
+            super().run(1)
+            return [{"slow": 4_000_000, "fast": 1_000, "other": 300_000_000}[self._name]] * runs
+
+    monkeypatch.setattr(measure_module, "Child", Noted)
+    file = write_chain(tmp_path / "a.onnx", 1)
+    measure({"slow": file, "fast": file}, sessions=1, rounds=4)
+    assert asked["slow"] == asked["fast"] and asked["slow"][-4:] == [3] * 4
+    asked["slow"].clear()
+    measure({"slow": file, "other": file}, sessions=1)
+    assert asked["slow"] == asked["other"] == [1, 1, 1, *[3] * 6]  # five seconds of three runs of 0.3 s

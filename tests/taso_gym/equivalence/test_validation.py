@@ -13,8 +13,10 @@ from model_texts import graph_of, parsed
 from taso_gym.equivalence import subject, validate, validation
 from taso_gym.equivalence.child import run_in_child
 from taso_gym.equivalence.compare import compare
+from taso_gym.equivalence.drawn import Draw
 from taso_gym.equivalence.logits import Logits
 from taso_gym.equivalence.runtime import run_model
+from taso_gym.equivalence.validation import report_on
 from taso_gym.errors import CostError, EquivalenceError, MissingPackageError, OptionError
 from taso_gym.onnx_io import from_model
 from taso_gym.rules.notation import parse_rules
@@ -167,6 +169,15 @@ def test_one_sample_of_a_batch_is_computed_in_float64_where_no_outputs_differ() 
     report = validate(model, other)
     assert not report.ok and report.basis == "float64 reference"
     assert report.outputs[0].reference and report.outputs[0].reference[1] > 0.1
+
+
+def test_a_reference_of_fewer_rows_excuses_nothing() -> None:
+    """As an operator gives whose rows depend on the values."""
+    with ExitStack() as stack:
+        first = subject.subject(parsed("g (float[4] x) => (float[4] y) { y = Relu(x) }"), stack)
+        drawn = [Draw({}, {"x": np.ones(4, F32)}, [np.ones(4, F32)])]
+        report = report_on(first, drawn, [[np.float32([1, 1, 9, 9])]], ("",), lambda _: [np.ones(2)])
+    assert not report.ok and report.basis == "float64 reference"
 
 
 def test_large_models_run_in_processes_of_their_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -24,7 +24,8 @@ CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
 UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 MOST = 1 << 27
 """Bytes that are read at most where that is the cache twice; one of 260 MiB, which takes 23 ms to read, is read over
-once. Where several models run then, which push each other out as well, no more than this is."""
+once. Where several models run then, which push each other out as well, no more than this is; nor at several threads,
+where it is emptied for each model by itself, again and again."""
 
 
 def cache_bytes(level: int | None = None) -> int:
@@ -59,6 +60,6 @@ class Eviction:
         self._others = np.frombuffer(memory, np.float32)
         self._others[:] = 1
 
-    def __call__(self, together: bool = False) -> None:
-        """Read all of that memory, or `MOST` of it: for several models together."""
-        self._others[: MOST // self._others.itemsize if together else None].max(initial=0)
+    def __call__(self, whole: bool = True) -> None:
+        """Read all of that memory, or `MOST` of it."""
+        self._others[: None if whole else MOST // self._others.itemsize].max(initial=0)

@@ -29,7 +29,7 @@ ROUND_MS, MAX_RUNS = 15.0, 50
 """A round is short: what else the machine does lasts tens of milliseconds to seconds, and longer ones say no more."""
 MANY, FEW, ENOUGH_S = 30, 5, 5.0
 """Rounds of a session unless their number is given: as many as take so many seconds of the slowest model, between many
-and few; twice as few of wall time, whose least varies more than a median."""
+and few; of wall time twice as many as these at least, since a minimum varies more than a median."""
 WARM_RUNS, SLOW_MS = 3, 500.0
 """What takes longer in its second run is warm after that: memory is laid out by what the first one used."""
 LOAD_S = 0.5

@@ -25,6 +25,8 @@ COLD_RUNS, COLD_SESSIONS = 6, {1_000_000: 6, SLOW_NS: 3}
 models that take up to so long: that takes longer than most of them, up to nine tenths of a search that begins with no
 times. Two sessions where it is emptied for several models, one at several threads: those of the session before go on
 for a while."""
+WALL_RUNS = 3
+"""Runs out of the cache at several threads, of each of the windows that times have to agree in (`WINDOWS`)."""
 LONG_NS, LONG_RUNS = 40_000_000, 2
 """One that takes so long is run so often: what disturbs it lasts as long as all its runs."""
 ENOUGH_NS = 8_000_000
@@ -135,7 +137,7 @@ class Runtime(Sessions):
         sessions = max(COLD_RUNS // max(len(models) - 1, 1), 2) if self.threads == 1 else 1
         prepared = [self._prepared(model, feeds, sessions) for model, feeds in models]
         while any(runs.due > 0 for runs in prepared):
-            self._evict(together=len(models) > 2)
+            self._evict(whole=self.alone and len(models) < 3)
             for runs in prepared:
                 runs.take(self._clocked)
         return [self._summary(runs.taken) for runs in prepared]
@@ -159,7 +161,7 @@ class Runtime(Sessions):
             runs.append(self.bind(self.open(other, optimise=False), feeds))
             runs[-1]()
             runs[-1]()
-        return ColdRuns([model, *models], runs, twin, COLD_RUNS)
+        return ColdRuns([model, *models], runs, twin, COLD_RUNS if self.alone else WALL_RUNS)
 
     def _with_own_weights(self, model: Model) -> Model:
         """Return a model whose large weights are elsewhere in memory than another's."""

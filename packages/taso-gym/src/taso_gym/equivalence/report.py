@@ -48,8 +48,8 @@ class Report:
     Attributes:
         outputs: one entry for each output.
         draws: the inputs that were drawn, as "batch=2 seq=16"; "" where all sizes are fixed.
-        basis: "float64 reference", of the whole or of the rewritten parts, "exact" on which numbers, or "float32 only"
-            and why.
+        basis: "float64 reference", of the whole, of one sample of a batch or of the rewritten parts, "exact" on which
+            numbers, or "float32 only" and why.
         failure: what is wrong with the second model besides its outputs: it doesn't run on inputs that the first ran
             on, or a rewritten part gives something else in float64.
     """

@@ -159,7 +159,7 @@ def report_on(
     basis = exact or basis
     reports: list[OutputReport] = []
     for k, name in enumerate(names):
-        errors = {i: _errors(r[k], drawn[i].outputs[k], found[i][k]) for i, r in references.items()}
+        errors = {i: _errors(r[k], drawn[i].outputs[k], found[i][k], whole=bool(wanted)) for i, r in references.items()}
         column = [listed[k] for listed in differences]
         bad = [i for i, d in enumerate(column) if not d.ok]
         is_rounding = bool(bad) and all(i in errors and _only_rounds(column[i], *errors[i]) for i in bad)
@@ -195,14 +195,14 @@ def _only_rounds(difference: Difference, first: float, second: float) -> bool:
     return credible and second <= max(NOT_WORSE * first, difference.tolerance)
 
 
-def _errors(reference: Value, first: Value, second: Value) -> tuple[float, float]:
+def _errors(reference: Value, first: Value, second: Value, *, whole: bool) -> tuple[float, float]:
     """Return the relative errors of two outputs against the float64 reference; NaN where there is none.
 
-    One of some samples is compared with these.
+    Unless it is whole it may be of the first rows alone.
     """
     if any(isinstance(value, list | dict) or value is None for value in (reference, first, second)):
         return nan, nan
-    if reference.ndim == first.ndim == second.ndim > 0:
+    if not whole and reference.ndim:
         first, second = first[: len(reference)], second[: len(reference)]
     if not reference.shape == first.shape == second.shape or reference.dtype != np.float64:
         return nan, nan
@@ -216,7 +216,8 @@ def _references(
 ) -> tuple[dict[int, list[Value]], str]:
     """Return the outputs of some draws computed in float64, and what the comparison rests on.
 
-    Of the first one, which only shows by how much models round, where none are wanted: of a sample, if that is enough.
+    Where none are wanted these are of the first draw, which only shows by how much models round, and of one sample of
+    it if samples are known apart.
     """
     if first.weight_bytes > REFERENCE_BYTES:
         return {}, f"{FLOAT32_ONLY}: weights of {first.weight_bytes} bytes"

@@ -2,8 +2,8 @@
 
 Both are searched for, first that for one sample, whose kernels take a part of the time to measure; what was found for
 it is what the search of the batch begins with. Then the two run against each other, and the faster has the contest:
-costs don't know what a kernel leaves in the cache for the next, nor what a loop takes by itself. So no loop is the
-result that wasn't run, but where Ctrl-C left no time for the batch. One that is hopeless by the costs is left out.
+costs don't know what a kernel leaves in the cache for the next, nor what a loop takes by itself. So there is no loop
+where none was run, but where Ctrl-C left no time for the batch. One that is hopeless by the costs is left out.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from taso_gym.search.race import race
 from taso_gym.search.run import GRACE_S, Budget, SearchResult, run
 
 SAMPLE, LAST = 0.3, 0.2
-"""Parts of the time for the first search of a network for one sample, and that are kept for the race where all that is
-left is for the search of the batch; it takes longer where runs take seconds."""
+"""Parts of the time for the first search of a network for one sample, and of what is left for the race, at most but for
+two heats: these take longer where runs take seconds."""
 HOPELESS = 1.5
 """A loop that is predicted to take so many times as long as the batch at once isn't run. Each has been looked at once,
 by which short kernels, as those for one sample, seem to take a quarter longer than they do."""
@@ -110,11 +110,12 @@ class ContestedSearch:
         whole = self._first(self._start, enough, known=self._known, **self._kept)
         if loop and self._time_ps(loop) > HOPELESS * self._time_ps(whole):
             loop = None
-        first = self._faster(whole, loop, ends) if loop else whole
+        first, graph = self._faster(whole, loop, ends) if loop else (whole, whole.graph)
         best, exhausted = first, first.found.exhausted
         if not self._interrupted:
             best, exhausted = self._contest(first, ends)
-        best, graph = self._written(best, first, whole)
+        if best is not first:
+            best, graph = self._written(best, first, graph)
         found = replace(
             best.found,
             explored=self._explored,
@@ -126,7 +127,8 @@ class ContestedSearch:
 
     def _first_part(self, left: float, loop: Finalist | None) -> float:
         """Return the seconds for the first search: of what is left all where a contest has no room for a race."""
-        has_room = expected_seconds(self._start.cost.time_ms, 1) < (1 - FIRST) * left
+        races = expected_seconds(self._start.cost.time_ms, 1) * (2 if loop else 1)
+        has_room = races < (1 - FIRST) * left
         return max((FIRST if has_room else 1 - (LAST if loop else 0.0)) * left, 0.0)
 
     def _for_one_sample(self, spend: Budget) -> Finalist | None:
@@ -159,29 +161,30 @@ class ContestedSearch:
         self._interrupted |= found.interrupted
         return Finalist("first", start, found)
 
-    def _faster(self, whole: Finalist, loop: Finalist, ends: float) -> Finalist:
-        """Return the loop where it surely is faster when it is run, else the batch at once."""
+    def _faster(self, whole: Finalist, loop: Finalist, ends: float) -> tuple[Finalist, Graph]:
+        """Return the loop where it surely is faster when it is run, else the batch at once; and its graph."""
+        left = whole, whole.graph
         if self._interrupted:
             cut_short = whole.found.interrupted or not whole.found.explored  # no time for the batch
-            is_better = not whole.found.path and self._time_ps(loop) < self._time_ps(whole)
-            return loop if cut_short and is_better else whole
-        threads, provider = self._model.runtime.threads, self._model.runtime.provider
-
-        def measured(graphs: dict[str, Graph], rounds: int, seed: int) -> Measurement:
-            self._say(f"measuring {' against '.join(graphs)}")
-            return measure(graphs, threads=threads, provider=provider, sessions=1, rounds=rounds, seed=seed)
-
+            is_better = loop.found.path and not whole.found.path and self._time_ps(loop) < self._time_ps(whole)
+            return self._written(loop, *left) if cut_short and is_better else left
         try:
-            others = {LOOP: self._whole(loop)}
-            held = race((WHOLE, whole.graph), others, measured, {}, self._time_ps(whole) / 1e9, ends)
+            raced = self._whole(loop)
+            until = time.monotonic() + LAST * (ends - time.monotonic())
+            held = race((WHOLE, whole.graph), {LOOP: raced}, self._measured, {}, self._time_ps(whole) / 1e9, until)
         except KeyboardInterrupt:
             self._interrupted = True
-            return whole
+            return left
         except (TasoError, MemoryError, OSError) as error:
             warnings.warn(f"{LOOP} wasn't compared with {WHOLE}: {error}", stacklevel=2)
-            return whole
+            return left
         self._bouts += [Bout(name, speedup) for name, speedup in held.speedups.items()]
-        return loop if held.winner else whole
+        return (loop, raced) if held.winner else left
+
+    def _measured(self, graphs: dict[str, Graph], rounds: int, seed: int) -> Measurement:
+        self._say(f"measuring {' against '.join(graphs)}")
+        threads, provider = self._model.runtime.threads, self._model.runtime.provider
+        return measure(graphs, threads=threads, provider=provider, sessions=1, rounds=rounds, seed=seed)
 
     def _contest(self, first: Finalist, ends: float) -> tuple[Finalist, bool]:
         """Return the best of a contest, and whether that ended before its time, since all that it tries was tried."""
@@ -193,14 +196,15 @@ class ContestedSearch:
         self._bouts += contest.bouts
         return best, contest.exhausted
 
-    def _written(self, *finalists: Finalist) -> tuple[Finalist, Graph]:
-        """Return the first that can be a graph for the model's batch, and that; the last is one."""
-        for finalist in finalists[:-1]:
-            try:
-                return finalist, self._whole(finalist)
-            except ModelError as error:
-                warnings.warn(f"{LOOP} isn't the result: {error}", stacklevel=2)
-        return finalists[-1], finalists[-1].graph
+    def _written(self, best: Finalist, other: Finalist, graph: Graph) -> tuple[Finalist, Graph]:
+        """Return the best with its graph for the model's batch, or the other with that where there can't be one."""
+        try:
+            return best, self._whole(best)
+        except KeyboardInterrupt:
+            self._interrupted = True
+        except (TasoError, MemoryError, OSError) as error:
+            warnings.warn(f"what was found {LOOP} isn't the result: {error}", stacklevel=2)
+        return other, graph
 
     def _whole(self, finalist: Finalist) -> Graph:
         """Return a finalist's graph as one for the model's batch.
