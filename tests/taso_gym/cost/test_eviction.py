@@ -92,10 +92,8 @@ def test_as_much_is_read_as_the_cache_holds_or_more(
     assert others.nbytes == int(read_mib * (1 << 20))
 
 
-@pytest.mark.parametrize(("together", "read"), [(False, 1000), (True, 64)])
-def test_less_is_read_for_models_that_push_each_other_out(
-    together: bool, read: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize(("whole", "read"), [(True, 1000), (False, 64)])
+def test_all_of_it_is_read_or_a_part(whole: bool, read: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(eviction, "MOST", 64 * 4)
     evict, largest = Eviction(), list[float]()
 
@@ -104,7 +102,7 @@ def test_less_is_read_for_models_that_push_each_other_out(
             largest.append(float(self[-1]))
 
     monkeypatch.setattr(evict, "_others", np.arange(1, 1001, dtype=np.float32).view(Counting))
-    evict(together)
+    evict(whole=whole)
     assert largest == [read]
 
 
