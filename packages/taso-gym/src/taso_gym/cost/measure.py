@@ -116,12 +116,12 @@ def measure(
         raise OptionError(f"expected a timeout_s of 0 or more, found {timeout_s}")
     _expect_some(models=len(models), sessions=sessions, rounds=MANY if rounds is None else rounds, threads=threads)
     check_whole(seed=seed)
-    check_seed(seed)
+    seed = check_seed(seed)
     require_provider(provider)
     estimator, summary = (THREAD_CPU, median) if threads == 1 and provider == "cpu" else (WALL, min)
     times = {name: list[float]() for name in models}
     sizes = {name: int(size) for name, size in (dims or {}).items()}
-    common = {"threads": int(threads), "provider": PROVIDERS[provider], "dims": sizes, "seed": int(seed)}
+    common = {"threads": int(threads), "provider": PROVIDERS[provider], "dims": sizes, "seed": seed}
     with temporary_folder() as folder:
         own = {name: {**common, "model": _as_file(model, folder)} for name, model in models.items()}
         for name in models:

@@ -202,7 +202,7 @@ def _errors(reference: Value, first: Value, second: Value, *, whole: bool) -> tu
     """
     if any(isinstance(value, list | dict) or value is None for value in (reference, first, second)):
         return nan, nan
-    if not whole and reference.ndim:
+    if not whole and first.ndim == reference.ndim > 0:
         first, second = first[: len(reference)], second[: len(reference)]
     if not reference.shape == first.shape == second.shape or reference.dtype != np.float64:
         return nan, nan

@@ -27,28 +27,22 @@ class CostChanges:
         self.model = model
         self._of_templates: dict[Template, Cost] = {}
 
-    def of_site(self, graph: Graph, site: Site) -> Callable[[], Cost]:
-        """Return the change by a rewrite that isn't applied."""
-        if self.model is None or not self.model.contextual:
-            return self._local(self.model, graph, site)
-        rewriting = rewrite(graph, site)
-        return self.of_rewriting(site, rewriting, rewriting.finish())
-
-    def of_rewriting(self, site: Site, rewriting: Rewriting, after: Graph) -> Callable[[], Cost]:
-        """Return the change by a rewrite, given the graph that it leads to."""
-        model, before = self.model, rewriting.graph
-        if model is None or not model.contextual:
-            return self._local(model, before, site)
+    def of(self, graph: Graph, site: Site, applied: tuple[Rewriting, Graph] | None = None) -> Callable[[], Cost]:
+        """Return the change by a rewrite of a graph; ``applied``: the rewrite and what it leads to, if that is made."""
+        model = self.model
+        if model is None:
+            return Cost
+        if not model.contextual:
+            return self._local(model, graph, site)
+        rewriting, after = applied or _applied(graph, site)
         changed = {*rewriting.touched, *rewriting.removed, *rewriting.rewired, *rewriting.added}
-        around = changed.union(model.affected(before, after, changed)) - {SINK}
-        old, new = costed(model, before, around), costed(model, after, around)
+        around = changed.union(model.affected(graph, after, changed)) - {SINK}
+        old, new = costed(model, graph, around), costed(model, after, around)
         model.expect(new)
         return lambda: total(model, new) - total(model, old)
 
-    def _local(self, model: CostModel | None, graph: Graph, site: Site) -> Callable[[], Cost]:
+    def _local(self, model: CostModel, graph: Graph, site: Site) -> Callable[[], Cost]:
         """Return the change where contexts play no part: the same wherever a template takes the place of like nodes."""
-        if model is None:
-            return Cost
         template = site.template
         change = self._of_templates.get(template)
         if change is None:
@@ -57,3 +51,8 @@ class CostChanges:
             self._of_templates[template] = change
         found = change - sum(map(model.node, site.dead), Cost()) if site.dead else change
         return lambda: found
+
+
+def _applied(graph: Graph, site: Site) -> tuple[Rewriting, Graph]:
+    rewriting = rewrite(graph, site)
+    return rewriting, rewriting.finish()

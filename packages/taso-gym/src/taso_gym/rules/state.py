@@ -101,7 +101,7 @@ class RewriteState:
         child = RewriteState.__new__(RewriteState)
         child.graph = rewriting.finish()
         child.rules, child._limits, child._changes = self.rules, self._limits, self._changes
-        child.cost = self.cost + self._changes.of_rewriting(site, rewriting, child.graph)()
+        child.cost = self.cost + self._changes.of(self.graph, site, (rewriting, child.graph))()
         child.edit = Edit(tuple(rewriting.removed), tuple(rewriting.added), tuple(rewriting.rewired))
         child._size = self._size + growth(self.graph, site, self._all.compiled)
         child._all = self._all.update(child.graph, rewriting, site.template)
@@ -147,7 +147,7 @@ class RewriteState:
         Raises:
             MatchError: a match isn't legal here.
         """
-        pending = [(match, self._changes.of_site(self.graph, self._site(match))) for match in matches]
+        pending = [(match, self._changes.of(self.graph, self._site(match))) for match in matches]
         return [(match, change()) for match, change in pending]
 
     @property
