@@ -250,7 +250,7 @@ def test_a_start_whose_inputs_cannot_be_drawn_has_the_usual_share(
     assert model.depends_on_cache and model.outside == USUAL
 
 
-@pytest.mark.parametrize("name", ["taso_gym.onnx_io.save", "taso_gym.cost.in_place.json.loads"])
+@pytest.mark.parametrize("name", ["taso_gym.onnx_io.save", "taso_gym.cost.joined.json.loads"])
 def test_a_disk_that_is_full_is_one_line(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     error = OSError(28, "No space left") if name.endswith("save") else json.JSONDecodeError("No space left", "", 0)
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import pickle
+from collections import Counter
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
-from cost_graphs import WIDTH, product
+from cost_graphs import product
 from onnx import ModelProto, TensorProto, helper
 
 from taso_gym.cost.beside import Serialised, declared
@@ -18,23 +19,6 @@ from taso_gym.cost.runtime import SLOW_NS, WINDOWS, Runtime
 from taso_gym.errors import OutOfMemoryError
 
 pytest.importorskip("onnxruntime")
-
-
-def test_only_the_workers_that_are_measured_spin(monkeypatch: pytest.MonkeyPatch) -> None:
-    runtime, opened = Runtime("cpu", 2), list[str]()
-
-    def spied(*args: Any, **options: Any) -> Any:
-        session = Runtime.open(runtime, *args, **options)
-        opened.append(session.get_session_options().get_session_config_entry("session.intra_op.allow_spinning"))
-        return session
-
-    monkeypatch.setattr(runtime, "open", spied)
-    monkeypatch.setattr("taso_gym.cost.runtime.SLOW_NS", 10**12)  # whatever the load
-    monkeypatch.setattr("taso_gym.cost.runtime.COLD_SESSIONS", {0: 3})  # the same
-    monkeypatch.setattr(runtime, "_overhead", lambda cold: (0, 0))
-    value = runtime.place(np.ones((WIDTH, WIDTH), np.float32))
-    runtime.time(product(), {"x": value, "y": value}, cold=True)
-    assert len(opened) >= 4 and opened == ["1", "0"] * (len(opened) // 2)  # two windows at least
 
 
 @pytest.mark.parametrize(
@@ -79,42 +63,40 @@ def test_what_takes_longer_is_run_less_often(run_ms: float, measured: int, monke
 
 
 @pytest.mark.parametrize(
-    ("threads", "takes_ms", "rounds"),
+    ("takes_ms", "rounds"),
     [
-        (1, {"a": 0.5}, [["twin", *[""] * 6, "a twin", *["a"] * 6]]),
-        (1, {"a": 2}, [["twin", *[""] * 6, "a twin", *["a"] * 3], ["a twin", *["a"] * 3]]),
-        (1, {"a": 20}, [["twin", *[""] * 6, "a"], *[["a"]] * 3]),
-        (1, {"a": 100}, [["twin", *[""] * 6, "a"], ["a"]]),
-        (1, {"a": 1, "b": 2, "c": 20}, [*[["twin", "", "", "a twin", "a", "a", "b twin", "b", "b", "c"]] * 3, ["c"]]),
-        (2, {"a": 1}, [["a twin", "a"]] * 3),
-        (2, {"a": 20}, [["a"]] * 4),
+        ({"a": 0.5}, [["twin", *[""] * 6, "a twin", *["a"] * 6]]),
+        ({"a": 2}, [["twin", *[""] * 6, "a twin", *["a"] * 3], ["a twin", *["a"] * 3]]),
+        ({"a": 20}, [["twin", *[""] * 6, "a"], *[["a"]] * 3]),
+        ({"a": 100}, [["twin", *[""] * 6, "a"], ["a"]]),
+        ({"a": 1, "b": 2, "c": 20}, [*[["twin", "", "", "a twin", "a", "a", "b twin", "b", "b", "c"]] * 3, ["c"]]),
     ],
 )
 def test_all_is_out_of_the_cache_but_what_another_session_brings_back(
-    threads: int, takes_ms: dict[str, float], rounds: list[list[str]], monkeypatch: pytest.MonkeyPatch
+    takes_ms: dict[str, float], rounds: list[list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No session runs twice each time that the cache is emptied: it would find its weights."""
-    runtime, now, done = Runtime("cpu", threads), [0], list[str]()
+    runtime, now, done, opened = Runtime("cpu", 1), [0], list[str](), Counter[str]()
 
-    def open_(model: bytes | Serialised, spin: bool = True, **_: object) -> tuple[str, bool]:
-        return "" if isinstance(model, Serialised) else model.decode(), spin
+    def open_(model: bytes | Serialised, **_: object) -> tuple[str, int]:
+        name = "" if isinstance(model, Serialised) else model.decode()
+        opened[name] += 1
+        return name, opened[name]
 
-    def bind(session: tuple[str, bool], _: object) -> Callable[[], list[Any]]:
-        name, spin = session
+    def bind(session: tuple[str, int], _: object) -> Callable[[], list[Any]]:
+        name, number = session
 
         def run() -> list[Any]:
             now[0] += int(takes_ms.get(name, 0.01) * 1e6)
-            done.append(name if spin else f"{name} twin".strip())
+            done.append(f"{name} twin".strip() if number == 2 else name)
             return []
 
         return run
 
     monkeypatch.setattr(runtime, "open", open_)
     monkeypatch.setattr(runtime, "bind", bind)
-    clock = SimpleNamespace(thread_time_ns=lambda: now[0], perf_counter_ns=lambda: now[0])
-    monkeypatch.setattr("taso_gym.cost.runtime.time", clock)
+    monkeypatch.setattr("taso_gym.cost.runtime.time", SimpleNamespace(thread_time_ns=lambda: now[0]))
     monkeypatch.setattr(runtime, "_overhead", lambda cold: (0, 0))
-    monkeypatch.setattr(runtime, "_undisturbed", runtime._time)  # pyright: ignore[reportPrivateUsage]
 
     def evict(whole: bool) -> None:
         done.append(f"evict {whole}")
@@ -122,7 +104,7 @@ def test_all_is_out_of_the_cache_but_what_another_session_brings_back(
     monkeypatch.setattr(runtime, "_evict", evict, raising=False)
     found = runtime.times([(name.encode(), {}) for name in takes_ms], cold=True)
     assert found == [takes * 1e9 for takes in takes_ms.values()]
-    emptied = f"evict {threads == len(takes_ms) == 1}"
+    emptied = f"evict {len(takes_ms) == 1}"
     assert done[done.index(emptied) :] == [step for steps in rounds for step in (emptied, *steps)]
 
 

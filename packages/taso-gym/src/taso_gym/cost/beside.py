@@ -39,6 +39,11 @@ class Serialised(NamedTuple):
     weights: Mapping[str, Any]
 
 
+Model = bytes | Serialised
+Fed = tuple[Model, Mapping[str, Any]]
+"""A model with values of its inputs."""
+
+
 def is_large(value: NDArray[Any]) -> bool:
     """Return whether a weight is beside its model."""
     return value.nbytes >= LARGE_BYTES and value.dtype.kind in NUMBERS

@@ -14,12 +14,12 @@ import json
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 from numpy.typing import NDArray
 
 from taso_gym import onnx_io
+from taso_gym.cost.joined import AROUND_US, kernel_events
 from taso_gym.cost.node_keys import operands_of, operator_of, shapes_of
 from taso_gym.cost.packages import temporary_folder
 from taso_gym.cost.runtime import Runtime
@@ -28,10 +28,6 @@ from taso_gym.graph import Graph
 WARM, RUNS, SECONDS = 1, 20, 2.0
 """Runs that don't count, runs that do at most, and the time after which no further one begins, but for the first that
 counts: of a batch one takes seconds."""
-AROUND_US = 1.0
-"""Microseconds of a kernel in onnxruntime's profile that are the executor's."""
-NAME = "_kernel_time"
-"""What the profile adds to the name of a node."""
 USUAL, PRIOR = 0.5, 0.005
 """Share that is expected, and how much it counts: as much as kernels would in which such a part of all time differs."""
 SHARES = [i / 20 for i in range(21)]
@@ -58,17 +54,16 @@ def kernel_times(graph: Graph, feeds: Mapping[str, NDArray[Any]], runtime: Runti
         while runs < WARM + 1 or (runs < WARM + RUNS and time.monotonic() < began + SECONDS):
             run()
             runs += 1
-        return _by_kind(json.loads(Path(session.end_profiling()).read_text(encoding="utf-8")), runs)
+        return _by_kind(kernel_events(session), runs)
 
 
 def _by_kind(events: list[dict[str, Any]], runs: int) -> dict[str, tuple[int, float]]:
     times: defaultdict[tuple[str, str], list[float]] = defaultdict(list)
     for event in events:
-        if event.get("cat") == "Node" and event["name"].endswith(NAME):
-            arguments = event["args"]
-            shapes = [shape for typed in arguments["input_type_shape"] for shape in typed.values()]
-            node = arguments.get("node_index", event["name"])
-            times[kind(arguments["op_name"], shapes), node].append(event["dur"])
+        arguments = event["args"]
+        shapes = [shape for typed in arguments["input_type_shape"] for shape in typed.values()]
+        node = arguments.get("node_index", event["name"])
+        times[kind(arguments["op_name"], shapes), node].append(event["dur"])
     found: dict[str, tuple[int, float]] = {}
     for (name, _), taken in times.items():
         if len(taken) == runs:

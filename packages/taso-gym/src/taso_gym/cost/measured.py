@@ -56,7 +56,7 @@ class MeasuredCost(RegionalCost):
         Raises:
             CostError: the cache can't be used, or the provider doesn't work.
         """
-        if not (self._cold and self.runtime.alone):
+        if not self._cold:
             return
         for region in regions:
             if region in self._expected or self._node_times.recall(self._name_of(region)):

@@ -5,16 +5,17 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from statistics import median
 from typing import Any
 
 import numpy as np
 from onnx import TensorProto
 
-from taso_gym.cost.beside import Serialised
+from taso_gym.cost.beside import Fed, Model, Serialised
 from taso_gym.cost.copies import copied, identity
 from taso_gym.cost.eviction import Eviction
+from taso_gym.cost.joined import times_out_of_cache
 from taso_gym.cost.sessions import Sessions
 
 MIN_RUNS, MAX_RUNS = 7, 51
@@ -23,10 +24,7 @@ SLOW_NS, SLOW_RUNS = 5_000_000, 4
 COLD_RUNS, COLD_SESSIONS = 6, {1_000_000: 6, SLOW_NS: 3}
 """Runs out of the cache, and of how many sessions one after the other each time that the cache has been emptied, for
 models that take up to so long: that takes longer than most of them, up to nine tenths of a search that begins with no
-times. Two sessions where it is emptied for several models, one at several threads: those of the session before go on
-for a while."""
-WALL_RUNS = 3
-"""Runs out of the cache at several threads, of each of the windows that times have to agree in (`WINDOWS`)."""
+times. Two sessions where it is emptied for several models."""
 LONG_NS, LONG_RUNS = 40_000_000, 2
 """One that takes so long is run so often: what disturbs it lasts as long as all its runs."""
 ENOUGH_NS = 8_000_000
@@ -38,10 +36,6 @@ NOTHINGS, TRIES = 32, 3
 WINDOWS, WINDOWS_DIFFER = 4, 0.1
 """Wall time is measured until two times differ by no more, so often at most: other processes disturb it for a while.
 What takes long (`LONG_NS`) is measured once."""
-
-Model = bytes | Serialised
-Fed = tuple[Model, Mapping[str, Any]]
-"""A model with values of its inputs."""
 
 
 class Runtime(Sessions):
@@ -81,8 +75,8 @@ class Runtime(Sessions):
         Args:
             models: each of one node, serialised, its large weights in it or beside it, with its inputs, placed.
             cold: begin each run with nothing in the CPU's cache but, where it takes less than `SLOW_NS`, what a run in
-                another session brings there: code and inputs, not packed weights, nor memory for results. At one thread
-                the cache is emptied once for a run of each.
+                another session brings there: code and inputs, not packed weights, nor memory for results. The cache is
+                emptied once for a run of each. At several threads they share a session (`taso_gym.cost.joined`).
 
         Raises:
             CostError: one can't be loaded or run.
@@ -90,13 +84,15 @@ class Runtime(Sessions):
         if cold and self.alone:
             nothing, *found = self._out_of_cache([_nothings(self, 0), *models])
             return [self._without_overhead(time_ps, True, lambda: nothing) for time_ps in found]
-        return [self._lone_time(model, feeds, cold) for model, feeds in models]
+        if cold:
+            return times_out_of_cache(self, models, partial(self._evict, whole=False))
+        return [self._lone_time(model, feeds) for model, feeds in models]
 
-    def _lone_time(self, model: Model, feeds: Mapping[str, Any], cold: bool) -> int:
-        found = self._undisturbed(model, feeds, cold)
+    def _lone_time(self, model: Model, feeds: Mapping[str, Any]) -> int:
+        found = self._undisturbed(model, feeds)
         if self.provider != "cpu" and found < SHORT_PS:
-            return max(self._time(copied(model, COPIES), feeds, cold) - found, 0) // COPIES
-        return self._without_overhead(found, cold, lambda: self._time(*_nothings(self, 0), cold))
+            return max(self._time(copied(model, COPIES), feeds) - found, 0) // COPIES
+        return self._without_overhead(found, False, lambda: self._time(*_nothings(self, 0)))
 
     def _without_overhead(self, found: int, cold: bool, nothing: Callable[[], int]) -> int:
         """Return a time without that of beginning a run, which ``nothing`` measures at about the same moment."""
@@ -105,15 +101,15 @@ class Runtime(Sessions):
             overhead = min(overhead, nothing() - node)
         return max(found - overhead, 0)
 
-    def _undisturbed(self, model: Model, feeds: Mapping[str, Any], cold: bool) -> int:
-        found = [self._time(model, feeds, cold)]
+    def _undisturbed(self, model: Model, feeds: Mapping[str, Any]) -> int:
+        found = [self._time(model, feeds)]
         while self.provider == "cpu" and self.threads > 1 and len(found) < WINDOWS and found[0] < LONG_NS * 1000:
             if len(found) > 1 and found[1] <= (1 + WINDOWS_DIFFER) * found[0]:
                 break
-            found = sorted([*found, self._time(model, feeds, cold)])
+            found = sorted([*found, self._time(model, feeds)])
         return found[0]
 
-    def _time(self, model: Model, feeds: Mapping[str, Any], cold: bool) -> int:
+    def _time(self, model: Model, feeds: Mapping[str, Any], cold: bool = False) -> int:
         if cold:
             return self._out_of_cache([(model, feeds)])[0]
         run = self.bind(self.open(model, optimise=False), feeds)
@@ -134,19 +130,14 @@ class Runtime(Sessions):
 
     def _out_of_cache(self, models: Sequence[Fed]) -> list[int]:
         """Return the picoseconds of a run of each model that begins out of the cache, emptied once for one of each."""
-        sessions = max(COLD_RUNS // max(len(models) - 1, 1), 2) if self.threads == 1 else 1
+        sessions = max(COLD_RUNS // max(len(models) - 1, 1), 2)
         prepared = [self._prepared(model, feeds, sessions) for model, feeds in models]
         while any(runs.due > 0 for runs in prepared):
-            self._evict(whole=self.alone and len(models) < 3)
+            self._evict(whole=len(models) < 3)
             for runs in prepared:
                 runs.take(self._clocked)
-        return [self._summary(runs.taken) for runs in prepared]
-
-    def _summary(self, taken: Sequence[int]) -> int:
-        """Return what nanoseconds of runs out of the cache say, in picoseconds."""
-        if self.alone:  # the mean of every other run's medians, as are all times in tables and caches
-            return int((median(taken[::2]) + median(taken[1::2])) * 500)
-        return int(min(taken) * 1000)
+        found = (runs.taken for runs in prepared)  # of each the mean of every other run's medians, as in all tables
+        return [int((median(taken[::2]) + median(taken[1::2])) * 500) for taken in found]
 
     def _prepared(self, model: Model, feeds: Mapping[str, Any], sessions: int) -> ColdRuns:
         """Return a model that has run in so many sessions at most."""
@@ -154,14 +145,14 @@ class Runtime(Sessions):
         if (took := self._clocked(run)) > SLOW_NS:
             return ColdRuns([model], [run], None, LONG_RUNS if took > LONG_NS else SLOW_RUNS)
         run()
-        twin, runs = self.bind(self.open(model, optimise=False, spin=False), feeds), [run]
+        twin, runs = self.bind(self.open(model, optimise=False), feeds), [run]
         most = next((most for longest, most in COLD_SESSIONS.items() if took <= longest), 1)
         models = [self._with_own_weights(model) for _ in range(1, min(sessions, most))]
         for other in models:
             runs.append(self.bind(self.open(other, optimise=False), feeds))
             runs[-1]()
             runs[-1]()
-        return ColdRuns([model, *models], runs, twin, COLD_RUNS if self.alone else WALL_RUNS)
+        return ColdRuns([model, *models], runs, twin, COLD_RUNS)
 
     def _with_own_weights(self, model: Model) -> Model:
         """Return a model whose large weights are elsewhere in memory than another's."""
@@ -178,7 +169,7 @@ class Runtime(Sessions):
         if not values:
             return []
         found = self.times([(identity(value.element_type(), value.shape()), {"x": value}) for value in values], cold)
-        return [max(time_ps - self._overhead(cold)[1], 0) for time_ps in found]
+        return [max(time_ps - self._overhead(cold and self.alone)[1], 0) for time_ps in found]
 
     def _overhead(self, cold: bool) -> tuple[int, int]:
         """Return the picoseconds of a run of no node, and those that a node adds to it on a CPU, whatever it does.

@@ -71,7 +71,6 @@ class Sessions:
         model: bytes | str | Serialised,
         optimise: bool,
         dump: Path | None = None,
-        spin: bool = True,
         profile: Path | None = None,
         pack: bool = True,
     ) -> Any:
@@ -81,7 +80,6 @@ class Sessions:
             model: serialised, its large weights in it or beside it, or a path.
             optimise: with all of onnxruntime's optimisations, or none.
             dump: where to write the optimised model.
-            spin: let threads go on for some 40 ms when they have nothing to do, as is the default; they need a core.
             profile: beginning of the name of a file for the times of kernels.
             pack: put weights into the order in which kernels read them, which takes longer than some runs.
 
@@ -96,7 +94,6 @@ class Sessions:
         options.graph_optimization_level = levels.ORT_ENABLE_ALL if optimise else levels.ORT_DISABLE_ALL
         options.intra_op_num_threads, options.inter_op_num_threads = self.threads, 1
         options.log_severity_level = 4  # what goes wrong is raised
-        options.add_session_config_entry("session.intra_op.allow_spinning", str(int(spin)))
         if not pack:
             options.add_session_config_entry("session.disable_prepacking", "1")
         content, weights = model if isinstance(model, Serialised) else Serialised(model, {})
