@@ -79,12 +79,12 @@ def test_kernels_are_timed_within_the_model(seconds: float, runs: int, monkeypat
 def test_the_first_runs_do_not_count_and_of_the_others_the_quartile(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(in_place, "WARM", 1)
 
-    def event(node: str, dur: int, cat: str = "Node") -> dict[str, Any]:
+    def event(node: str, dur: int) -> dict[str, Any]:
         said = {"op_name": "Add", "node_index": node, "input_type_shape": [{"float": [4, 8]}, {"float": [8]}]}
-        return {"cat": cat, "name": f"n{node}_kernel_time", "dur": dur, "args": said}
+        return {"name": f"n{node}", "dur": dur, "args": said}
 
     events = [event("1", dur) for dur in (99, 9, 3, 5, 7)] + [event("2", 11) for _ in range(5)]
-    events += [event("3", 50), event("4", 50, cat="Session")]  # a branch that wasn't taken each time; no kernel
+    events += [event("3", 50)]  # of a branch that wasn't taken each time
     assert in_place._by_kind(events, 5) == {"Add [[4, 8], [8]]": (2, (5 - 1 + 11 - 1) * 1e6)}
 
 
@@ -250,7 +250,7 @@ def test_a_start_whose_inputs_cannot_be_drawn_has_the_usual_share(
     assert model.depends_on_cache and model.outside == USUAL
 
 
-@pytest.mark.parametrize("name", ["taso_gym.onnx_io.save", "taso_gym.cost.joined.json.loads"])
+@pytest.mark.parametrize("name", ["taso_gym.onnx_io.save", "taso_gym.cost.sessions.json.loads"])
 def test_a_disk_that_is_full_is_one_line(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     error = OSError(28, "No space left") if name.endswith("save") else json.JSONDecodeError("No space left", "", 0)
 

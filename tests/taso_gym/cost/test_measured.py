@@ -32,11 +32,13 @@ def chain() -> Graph:
     return b.build()
 
 
-def cold(cache: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[OnnxRuntimeCost, Graph, list[tuple[int, bool]]]:
+def cold(
+    cache: Path, monkeypatch: pytest.MonkeyPatch, threads: int = 1
+) -> tuple[OnnxRuntimeCost, Graph, list[tuple[int, bool]]]:
     """Return a model of a graph that doesn't stay in the cache, and how many nodes are measured together, when."""
     monkeypatch.setattr("taso_gym.cost.onnxruntime.KEPT", 1e-9)
     graph, groups = chain(), list[tuple[int, bool]]()
-    model = OnnxRuntimeCost(start=graph, cache=cache, outside=0.5)
+    model = OnnxRuntimeCost(start=graph, cache=cache, outside=0.5, threads=threads)
 
     def times(_: Runtime, models: Sequence[Any], cold: bool = False) -> list[int]:
         groups.append((len(models), cold))
@@ -46,18 +48,20 @@ def cold(cache: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[OnnxRuntimeCost,
     return model, graph, groups
 
 
-def test_a_graph_is_measured_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    model, graph, groups = cold(tmp_path / "c", monkeypatch)
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_graph_is_measured_together(threads: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model, graph, groups = cold(tmp_path / "c", monkeypatch, threads)
     whole = model.graph(graph)
     distinct = len(LAYERS) - 1
     assert groups.count((distinct, True)) == 1
     groups.clear()
-    alone = OnnxRuntimeCost(start=graph, cache=tmp_path / "d", outside=0.5)
+    alone = OnnxRuntimeCost(start=graph, cache=tmp_path / "d", outside=0.5, threads=threads)
     parts = [alone.node(node.sig, alone.context(graph, i)) for i, node in graph.operators()]
     assert sum(part.time_ps for part in parts) == whole.time_ps
     assert all(count == 1 for count, _ in groups)
     groups.clear()
-    assert OnnxRuntimeCost(start=graph, cache=tmp_path / "c", outside=0.5).graph(graph) == whole and not groups
+    again = OnnxRuntimeCost(start=graph, cache=tmp_path / "c", outside=0.5, threads=threads)
+    assert again.graph(graph) == whole and not groups
 
 
 @pytest.mark.parametrize("asked", [lambda model, graph: model.in_turns([graph], 0.0), OnnxRuntimeCost.slower_in_place])

@@ -149,6 +149,18 @@ def test_a_node_costs_what_it_adds_to_a_run(
     assert runtime.times_of_copies([runtime.place(np.ones(1, np.float32))]) == [0]
 
 
+@pytest.mark.parametrize(("threads", "expected"), [(1, [60, 0]), (2, [95, 5])])
+def test_a_copy_is_less_than_a_node_by_what_a_node_takes(
+    threads: int, expected: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Out of the cache, or as in it where several threads are timed by a profile."""
+    runtime = Runtime("cpu", threads)
+    monkeypatch.setattr(runtime, "_overhead", lambda cold: (9, 40 if cold else 5))
+    monkeypatch.setattr(runtime, "times", lambda models, cold: [100, 10])
+    values = [runtime.place(np.ones(size, np.float32)) for size in (8, 1)]
+    assert runtime.times_of_copies(values, cold=True) == expected
+
+
 @pytest.mark.parametrize(("one_us", "more_us", "expected_us"), [(20, 84, 8), (20, 19, 0), (150, 950, 135)])
 def test_a_gpu_runs_copies_of_what_is_short(
     one_us: float, more_us: float, expected_us: float, monkeypatch: pytest.MonkeyPatch

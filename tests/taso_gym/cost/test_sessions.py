@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 import tempfile
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,7 +14,7 @@ from cost_graphs import WIDTH, product
 from onnx import ModelProto
 
 from taso_gym.cost import beside, sessions
-from taso_gym.cost.sessions import Sessions
+from taso_gym.cost.sessions import Sessions, kernel_events
 from taso_gym.errors import CostError, KernelError
 
 pytest.importorskip("onnxruntime")
@@ -76,3 +78,11 @@ def test_the_processor_is_asked_for_its_name_once(monkeypatch: pytest.MonkeyPatc
 def test_a_string_is_no_value_on_a_device() -> None:
     with pytest.raises(KernelError, match=r"expected a value that onnxruntime takes, found .* non-string"):
         Sessions("cpu", 1).place(np.full(2, "a", object))
+
+
+def test_only_kernels_of_a_profile_count(tmp_path: Path) -> None:
+    kernel = {"cat": "Node", "name": "0 0_kernel_time", "dur": 3}
+    others = [{"cat": "Session", "name": "model_run_kernel_time"}, {"cat": "Node", "name": "0 0_fence_before"}]
+    (tmp_path / "profile").write_text(json.dumps([*others, kernel]))
+    session = SimpleNamespace(end_profiling=lambda: str(tmp_path / "profile"))
+    assert kernel_events(session) == [{**kernel, "name": "0 0"}]

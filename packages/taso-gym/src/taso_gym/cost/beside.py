@@ -40,6 +40,7 @@ class Serialised(NamedTuple):
 
 
 Model = bytes | Serialised
+"""A model, its large weights in it or beside it."""
 Fed = tuple[Model, Mapping[str, Any]]
 """A model with values of its inputs."""
 

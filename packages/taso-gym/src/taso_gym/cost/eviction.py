@@ -6,7 +6,7 @@ though nothing else is read here (`benchmarks/cache_decay.py`). So all but the s
 which is half of the time of a product with few columns. Results that don't fit into the inner caches are written to
 memory that has been used lately or not, as the runtime gives it out; that is two thirds of the time of a transposition.
 Here it hasn't been. What an operator reads besides has just been made by its neighbours: what takes little time runs
-once before it is timed, with other weights (`taso_gym.cost.runtime`), which brings that back, and the code.
+once before it is timed (`taso_gym.cost.runtime`, `taso_gym.cost.joined`), which brings that back, and the code.
 
 Where that memory is has to be looked up anew as well: a CPU remembers where some thousand pages are (TLB), and what is
 read in between pushes these out only if it lies on pages of the usual size, not on huge ones, as NumPy asks for.
@@ -24,7 +24,7 @@ CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
 UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 MOST = 1 << 27
 """Bytes that are read at most where that is the cache twice; one of 260 MiB, which takes 23 ms to read, is read over
-once. Where several models run then, which push each other out as well, no more than this is."""
+once. Where several models run then, which push each other out as well, no more than this is; nor at several threads."""
 
 
 def cache_bytes(level: int | None = None) -> int:

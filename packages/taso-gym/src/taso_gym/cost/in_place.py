@@ -19,15 +19,17 @@ from typing import Any
 from numpy.typing import NDArray
 
 from taso_gym import onnx_io
-from taso_gym.cost.joined import AROUND_US, kernel_events
 from taso_gym.cost.node_keys import operands_of, operator_of, shapes_of
 from taso_gym.cost.packages import temporary_folder
 from taso_gym.cost.runtime import Runtime
+from taso_gym.cost.sessions import kernel_events
 from taso_gym.graph import Graph
 
 WARM, RUNS, SECONDS = 1, 20, 2.0
 """Runs that don't count, runs that do at most, and the time after which no further one begins, but for the first that
 counts: of a batch one takes seconds."""
+AROUND_US = 1.0
+"""Microseconds of a kernel in onnxruntime's profile that are the executor's."""
 USUAL, PRIOR = 0.5, 0.005
 """Share that is expected, and how much it counts: as much as kernels would in which such a part of all time differs."""
 SHARES = [i / 20 for i in range(21)]

@@ -14,40 +14,31 @@ import json
 import math
 import time
 from collections import defaultdict
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from onnx import ModelProto
+import numpy as np
+from google.protobuf.message import EncodeError
+from onnx import ModelProto, TensorProto
 
 from taso_gym.cost.beside import Fed, Model, Serialised
-from taso_gym.cost.packages import temporary_folder
-from taso_gym.cost.sessions import Sessions
+from taso_gym.cost.copies import identity
+from taso_gym.cost.packages import failure, temporary_folder
+from taso_gym.cost.sessions import Sessions, kernel_events
 from taso_gym.errors import KernelError
 
-FEWEST, MOST, ENOUGH_S = 4, 16, 0.25
-"""Runs that count: all that begin within these seconds, between these bounds."""
+RUNS = {2: 1.0, 4: 0.25, 16: 0.0}
+"""So many runs are enough that took so many seconds: what disturbs long ones lasts as long as all of them."""
 LARGE = 1 << 23
 """A kernel that reads so many numbers runs once: its code is a small part of them."""
-EVENT = "_kernel_time"
-"""What the profile adds to the name of a node."""
-AROUND_US = 1.0
-"""Microseconds of a kernel in onnxruntime's profile that are the executor's."""
-
-
-def kernel_events(session: Any) -> list[dict[str, Any]]:
-    """End a session's profile, and return what it says of each kernel that ran, in order; ``name`` is the node's.
-
-    Raises:
-        JSONDecodeError: it is cut off, as there was no room.
-    """
-    events = json.loads(Path(session.end_profiling()).read_text(encoding="utf-8"))
-    of_nodes = (event for event in events if event.get("cat") == "Node" and event["name"].endswith(EVENT))
-    return [{**event, "name": event["name"].removesuffix(EVENT)} for event in of_nodes]
+NOTHING = "nothing"
+"""Name of a node that does nothing."""
 
 
 def times_out_of_cache(sessions: Sessions, models: Sequence[Fed], evict: Callable[[], None]) -> list[int]:
     """Return the least picoseconds of the wall time of each model's node, with nothing in the cache before.
+
+    By what it takes more in the profile than a node that does nothing in the same runs: all that the profile adds.
 
     Args:
         sessions: what they run on.
@@ -61,37 +52,47 @@ def times_out_of_cache(sessions: Sessions, models: Sequence[Fed], evict: Callabl
     for place, (model, _) in enumerate(models):
         alike[_empty(_parsed(model)).SerializeToString()].append(place)
     for places in alike.values():
-        joint = joined(sessions, [models[place] for place in places])
-        for place, time_us in zip(places, _least_us(sessions, joint, evict), strict=True):
-            found[place] = max(round((time_us - AROUND_US) * 1e6), 0)
+        taken = _least_us(sessions, joined(sessions, [models[place] for place in places]), evict)
+        if not taken.keys() >= {str(i) for i in range(len(places))}:
+            raise KernelError(f"expected kernels that run as they are, found {', '.join(taken)}")
+        for i, place in enumerate(places):
+            found[place] = max(taken[str(i)] - taken[NOTHING], 0) * 10**6
     return found
 
 
 def joined(sessions: Sessions, models: Sequence[Fed]) -> Fed:
-    """Return a model of the nodes of models of the same opsets, in which each is twice, but for those that read much.
+    """Return a model of the nodes of models of the same opsets, each twice, but for those that read much.
 
-    The nodes of the first model are called "0 0" and "0 1", and so on.
+    Nodes of the first model are called "0 0" and "0 1", and so on. One more does nothing.
     """
-    whole, weights, feeds = _empty(_parsed(models[0][0])), dict[str, Any](), dict[str, Any]()
-    for place, (model, given) in enumerate(models):
-        proto, beside = _parsed(model), model.weights if isinstance(model, Serialised) else dict[str, Any]()
+    whole, weights, feeds, used = _empty(_parsed(models[0][0])), dict[str, Any](), dict[str, Any](), set[int]()
+    nothing = identity(TensorProto.FLOAT, [1]), {"x": sessions.place(np.ones(1, np.float32))}
+    for place, (model, given) in [*((str(i), fed) for i, fed in enumerate(models)), (NOTHING, nothing)]:
+        proto = _parsed(model)
+        beside: Mapping[str, Any] = model.weights if isinstance(model, Serialised) else {}
         for entry in proto.graph.input:
-            feeds[f"{place} {entry.name}"] = given[entry.name]
-            _add(whole.graph.input, entry, f"{place} {entry.name}")
-        read = sum(math.prod(value.shape()) for value in (*beside.values(), *given.values()))
+            feeds[f"{place} in {entry.name}"] = given[entry.name]
+            _add(whole.graph.input, entry, f"{place} in {entry.name}")
+        constants = sum(math.prod(w.dims) for w in proto.graph.initializer)
+        read = constants + sum(math.prod(value.shape()) for value in given.values())
         for copy in range(1 if read >= LARGE else 2):
             _add_node(whole, proto, place, copy)
-            own = {f"{place} {copy} {name}": value for name, value in beside.items()}
-            weights |= {name: sessions.place_weight(w.numpy()) for name, w in own.items()} if copy else own
-    return Serialised(whole.SerializeToString(), weights), feeds
+            for name, w in beside.items():  # which nodes of a region may share
+                own = sessions.place_weight(w.numpy()) if w.data_ptr() in used else w
+                weights[f"{place} {copy} {name}"] = own
+                used.add(own.data_ptr())
+    try:
+        return Serialised(whole.SerializeToString(), weights), feeds
+    except (ValueError, EncodeError) as error:  # over 2 GB
+        raise failure("kernels whose constants fit into a model", error) from error
 
 
-def _add_node(whole: ModelProto, proto: ModelProto, place: int, copy: int) -> None:
-    """Add the node of a model, with its initializers and outputs, which nodes that run later can't have."""
+def _add_node(whole: ModelProto, proto: ModelProto, place: str, copy: int) -> None:
+    """Add the node of a model, with its initializers and outputs, whose memory nodes that run later can't have then."""
     graph, [node], prefix = whole.graph, proto.graph.node, f"{place} {copy} "
     constants = {w.name for w in proto.graph.initializer}
     added = _add(graph.node, node, f"{place} {copy}")
-    added.input[:] = [name and (prefix if name in constants else f"{place} ") + name for name in node.input]
+    added.input[:] = [name and (prefix if name in constants else f"{place} in ") + name for name in node.input]
     added.output[:] = [name and prefix + name for name in node.output]
     for to, entries in ((graph.initializer, proto.graph.initializer), (graph.output, proto.graph.output)):
         for entry in entries:
@@ -118,22 +119,19 @@ def _empty(proto: ModelProto) -> ModelProto:
     return found
 
 
-def _least_us(sessions: Sessions, joint: Fed, evict: Callable[[], None]) -> list[int]:
-    """Return the least microseconds of each kernel of what `joined` returns, of its later run."""
+def _least_us(sessions: Sessions, joint: Fed, evict: Callable[[], None]) -> dict[str, int]:
+    """Return the least microseconds in the profile of each kernel of what `joined` returns, of its later run."""
     model, feeds = joint
     with temporary_folder(json.JSONDecodeError) as folder:
         session = sessions.open(model, optimise=False, profile=folder / "profile")
         run, runs = sessions.bind(session, feeds), 0
         run()
         began = time.monotonic()
-        while runs < FEWEST or (runs < MOST and time.monotonic() < began + ENOUGH_S):
+        while not any(runs >= enough and time.monotonic() >= began + seconds for enough, seconds in RUNS.items()):
             evict()
             run()
             runs += 1
         taken = defaultdict[str, list[int]](list)
         for event in kernel_events(session):
             taken[event["name"]].append(event["dur"])
-    if taken.keys() != {node.name for node in _parsed(model).graph.node}:
-        raise KernelError(f"expected kernels that run as they are, found {', '.join(taken)}")
-    later = {int(name.split()[0]): min(times[1:]) for name, times in taken.items()}
-    return [least for _, least in sorted(later.items())]
+    return {name.rpartition(" ")[0]: min(times[1:]) for name, times in taken.items()}  # the last that ran counts

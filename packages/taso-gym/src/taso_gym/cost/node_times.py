@@ -26,8 +26,8 @@ from taso_gym.errors import KernelError, OutOfMemoryError
 
 LONG_PS = 10**11
 """A node that takes so long takes the same out of the cache: what the cache can hold is read in few milliseconds."""
-TOGETHER, TOGETHER_PS = 16, 10**11
-"""So many nodes take a turn out of the cache together, as long as runs of them take less than that in all."""
+TOGETHER, TOGETHER_PS = 24, 10**11
+"""So many nodes are measured out of the cache together, as long as runs of them take less than that in all."""
 CAUTION = 0.9
 """Part of the nodes that cost no more in turns than cautious times say."""
 
@@ -100,8 +100,9 @@ class NodeTimes(Findings):
         """Measure what isn't known of nodes out of the cache, which is emptied once for all; what fails isn't known."""
         cold = {f"{COLD}{node.key}": node for node in nodes if self._times.get(node.key, LONG_PS) < LONG_PS}
         turns = [Turn(key, node) for key, node in cold.items() if key not in self._times and self._known(key) is None]
-        for key, taken in self._tried(turns).items():
-            self.remember(_look(key), {"ps": quiet([taken])})
+        for group in self._groups(turns):
+            for key, taken in self._tried(group).items():
+                self.remember(_look(key), {"ps": quiet([taken])})
 
     def _measured(self, key: str, node: Executed) -> int:
         """Return the picoseconds of a node in the cache or out of it, as its key says, which are known then."""
@@ -198,7 +199,7 @@ class NodeTimes(Findings):
                 yield [turn]
                 continue
             group.append(turn)
-            time_ps += self._times.get(turn.key, 0)
+            time_ps += self._times.get(turn.node.key, 0)
             if len(group) == TOGETHER or time_ps >= TOGETHER_PS:
                 yield group
                 group, time_ps = [], 0

@@ -34,8 +34,8 @@ COPIES, SHORT_PS = 8, 10**8
 NOTHINGS, TRIES = 32, 3
 """So many more nodes that do nothing tell what running a node as such takes; least of so many times."""
 WINDOWS, WINDOWS_DIFFER = 4, 0.1
-"""Wall time is measured until two times differ by no more, so often at most: other processes disturb it for a while.
-What takes long (`LONG_NS`) is measured once."""
+"""Wall time in the cache is measured until two times differ by no more, so often at most: other processes disturb it
+for a while. What takes long (`LONG_NS`) is measured once."""
 
 
 class Runtime(Sessions):
@@ -85,7 +85,8 @@ class Runtime(Sessions):
             nothing, *found = self._out_of_cache([_nothings(self, 0), *models])
             return [self._without_overhead(time_ps, True, lambda: nothing) for time_ps in found]
         if cold:
-            return times_out_of_cache(self, models, partial(self._evict, whole=False))
+            _, node = self._overhead(False)
+            return [time_ps + node for time_ps in times_out_of_cache(self, models, partial(self._evict, whole=False))]
         return [self._lone_time(model, feeds) for model, feeds in models]
 
     def _lone_time(self, model: Model, feeds: Mapping[str, Any]) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -20,6 +21,9 @@ from taso_gym.cost.copies import identity
 from taso_gym.cost.machine import cpu_name, gpu_name
 from taso_gym.cost.packages import PROVIDERS, failure, require_provider, temporary_folder
 from taso_gym.errors import CostError, KernelError, one_line
+
+EVENT = "_kernel_time"
+"""What a profile adds to the name of a node."""
 
 
 class Sessions:
@@ -183,3 +187,14 @@ class Sessions:
             return binding.get_outputs()
 
         return run
+
+
+def kernel_events(session: Any) -> list[dict[str, Any]]:
+    """End a session's profile, and return what it says of each kernel that ran, in order; ``name`` is the node's.
+
+    Raises:
+        JSONDecodeError: it is cut off, as there was no room.
+    """
+    events = json.loads(Path(session.end_profiling()).read_text(encoding="utf-8"))
+    of_nodes = (event for event in events if event.get("cat") == "Node" and event["name"].endswith(EVENT))
+    return [{**event, "name": event["name"].removesuffix(EVENT)} for event in of_nodes]
