@@ -46,14 +46,36 @@ def test_each_kernel_runs_twice_in_a_row_with_weights_of_its_own(tmp_path: Path)
     first, second = addition(runtime), addition(runtime, factor=-2.0)
     model, feeds = joined.joined(runtime, [first, second, first])  # which has the same weight
     assert isinstance(model, Serialised)
-    assert len(model.weights) == len({weight.data_ptr() for weight in model.weights.values()}) == 6
+    assert len(model.weights) == len({weight.numpy().tobytes() for weight in model.weights.values()}) == 6
     session = runtime.open(model, optimise=False, profile=tmp_path / "profile")
     values = dict(zip((o.name for o in session.get_outputs()), runtime.bind(session, feeds)(), strict=True))
-    x = first[1]["x"].numpy() / 10
-    for place, factor in enumerate((1.0, -2.0, 1.0)):
-        assert all((values[f"{place} {run} y"].numpy() == 11 * factor * x).all() for run in range(2))
+    for place, (_, given) in enumerate((first, second, first)):
+        for name in (f"{place} 0 ", f"{place} 1 "):
+            expected = given["x"].numpy() + model.weights[f"{name}w"].numpy()
+            assert (values[f"{name}y"].numpy() == expected).all()
     ran = [event["name"].rpartition(" ")[0] for event in kernel_events(session)]
     assert sorted(ran) == sorted(["0", "1", "2", "nothing"] * 2) and ran[::2] == ran[1::2]
+
+
+def test_no_two_weights_are_the_same() -> None:
+    """Packed ones would be kept once; exponents, axes and whole numbers have to stay as they are."""
+    runtime = Runtime("cpu", 2)
+    weight, few = np.arange(64, dtype=np.float32).reshape(8, 8), np.ones(8, np.float32)
+    whole = np.arange(16).reshape(2, 8)
+    named = {"w": weight, "few": few, "whole": whole}
+    weights = [numpy_helper.from_array(value, name) for name, value in named.items()]
+    x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, 8]) for name in "xy")
+    node = helper.make_node("Anything", ["x", *named], ["y"])
+    graph = helper.make_graph([node], "anything", [x], [y], weights)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=10).SerializeToString()
+    fed = model, {"x": runtime.place(np.ones((1, 8), np.float32))}
+    joint, _ = joined.joined(runtime, [fed, fed])
+    assert isinstance(joint, Serialised) and isinstance(joint.content, bytes)
+    proto = ModelProto.FromString(joint.content)
+    found = {w.name: numpy_helper.to_array(w) for w in proto.graph.initializer}
+    for i, place in enumerate(("0 0", "0 1", "1 0", "1 1")):
+        assert (found[f"{place} w"].reshape(-1) == np.roll(np.arange(64), i)).all()
+        assert (found[f"{place} few"] == few).all() and (found[f"{place} whole"] == whole).all()
 
 
 def test_what_reads_much_runs_once(monkeypatch: pytest.MonkeyPatch) -> None:

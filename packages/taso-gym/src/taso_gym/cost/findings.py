@@ -11,7 +11,7 @@ from taso_gym.cost.cache import Cache
 from taso_gym.cost.runtime import Runtime
 from taso_gym.errors import CostError, KernelError, OutOfMemoryError
 
-METHOD = 18
+METHOD = 19
 """How costs are measured; what an earlier version of the package put into a cache isn't taken for the same."""
 
 

@@ -5,7 +5,8 @@ kernels share one there, and the cache is emptied once for a run of all of them:
 search that begins with no times.
 
 Each runs twice, once right after the other, with weights of its own: the first run brings back code and inputs, which
-its neighbours do within a network, and the second counts (`taso_gym.cost.eviction`).
+its neighbours do within a network, and the second counts (`taso_gym.cost.eviction`). No two have the same weights:
+onnxruntime packs those of a session only once that say the same, so that one run would bring back another's.
 """
 
 from __future__ import annotations
@@ -13,24 +14,28 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from google.protobuf.message import EncodeError
-from onnx import ModelProto, TensorProto
+from numpy.typing import NDArray
+from onnx import ModelProto, TensorProto, numpy_helper
 
 from taso_gym.cost.beside import Fed, Model, Serialised
 from taso_gym.cost.copies import identity
 from taso_gym.cost.packages import failure, temporary_folder
 from taso_gym.cost.sessions import Sessions, kernel_events
 from taso_gym.errors import KernelError
+from taso_gym.tensor import FLOATS, dtype_name
 
 RUNS = {2: 1.0, 4: 0.25, 16: 0.0}
 """So many runs are enough that took so many seconds: what disturbs long ones lasts as long as all of them."""
 LARGE = 1 << 23
 """A kernel that reads so many numbers runs once: its code is a small part of them."""
+FEW, COMPARED = 8, 64
+"""A constant of so many numbers isn't told apart, and weights are by so many at the beginning."""
 NOTHING = "nothing"
 """Name of a node that does nothing."""
 
@@ -65,7 +70,7 @@ def joined(sessions: Sessions, models: Sequence[Fed]) -> Fed:
 
     Nodes of the first model are called "0 0" and "0 1", and so on. One more does nothing.
     """
-    whole, weights, feeds, used = _empty(_parsed(models[0][0])), dict[str, Any](), dict[str, Any](), set[int]()
+    whole, weights, feeds = _empty(_parsed(models[0][0])), dict[str, Any](), dict[str, Any]()
     nothing = identity(TensorProto.FLOAT, [1]), {"x": sessions.place(np.ones(1, np.float32))}
     for place, (model, given) in [*((str(i), fed) for i, fed in enumerate(models)), (NOTHING, nothing)]:
         proto = _parsed(model)
@@ -77,10 +82,8 @@ def joined(sessions: Sessions, models: Sequence[Fed]) -> Fed:
         read = constants + sum(math.prod(value.shape()) for value in given.values())
         for copy in range(1 if read >= LARGE else 2):
             _add_node(whole, proto, place, copy)
-            for name, w in beside.items():  # which nodes of a region may share
-                own = sessions.place_weight(w.numpy()) if w.data_ptr() in used else w
-                weights[f"{place} {copy} {name}"] = own
-                used.add(own.data_ptr())
+            weights |= {f"{place} {copy} {name}": w for name, w in beside.items()}
+    _tell_apart(whole, weights, sessions)
     try:
         return Serialised(whole.SerializeToString(), weights), feeds
     except (ValueError, EncodeError) as error:  # over 2 GB
@@ -97,6 +100,22 @@ def _add_node(whole: ModelProto, proto: ModelProto, place: str, copy: int) -> No
     for to, entries in ((graph.initializer, proto.graph.initializer), (graph.output, proto.graph.output)):
         for entry in entries:
             _add(to, entry, prefix + entry.name)
+
+
+def _tell_apart(whole: ModelProto, weights: dict[str, Any], sessions: Sessions) -> None:
+    """Turn the numbers of each weight round by as many places as weights before it begin with the same ones."""
+    met = Counter[tuple[bytes, tuple[int, ...]]]()
+    for w in whole.graph.initializer:
+        beside = w.name in weights
+        if math.prod(w.dims) <= FEW or not (beside or dtype_name(w.data_type) in FLOATS):
+            continue
+        value: NDArray[Any] = weights[w.name].numpy() if beside else numpy_helper.to_array(w)
+        begins = value.reshape(-1)[:COMPARED].tobytes(), value.shape
+        if (places := met[begins]) and beside:
+            weights[w.name] = sessions.place_weight(np.roll(value, places))
+        elif places:
+            w.CopyFrom(numpy_helper.from_array(np.roll(value, places), w.name))
+        met[begins] += 1
 
 
 def _add(to: Any, entry: Any, name: str) -> Any:
