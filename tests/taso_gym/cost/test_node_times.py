@@ -145,6 +145,17 @@ def test_what_is_out_of_the_cache_is_measured_together(tmp_path: Path, monkeypat
     assert len(runtime.asked) == 10
 
 
+def test_what_takes_long_together_is_measured_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By times in the cache, short ones first."""
+    monkeypatch.setattr(node_times, "TOGETHER_PS", 9)
+    runtime = Scripted(a=[8], b=[4], c=[1], d=[6], a_cold=[10], b_cold=[20], c_cold=[30], d_cold=[40])
+    times = NodeTimes(runtime, tmp_path / "c")
+    for name in "abcd":
+        times.measure(node(name), cold=False)
+    times.measure_together([node(name) for name in "abcd"])
+    assert runtime.asked[4:] == ["c_cold", "b_cold", "d_cold", "a_cold"] and runtime.together[4:] == [3, 1]
+
+
 def test_nodes_take_turns_out_of_the_cache_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(node_times, "TOGETHER", 2)
     runtime = Scripted(**{f"{name}_cold": range(1, 9) for name in "abc"}, a=range(1, 9))

@@ -16,13 +16,12 @@ from numpy.typing import NDArray
 from onnx import AttributeProto, ModelProto, NodeProto, TensorProto, ValueInfoProto, defs, helper, numpy_helper
 
 from taso_gym.cost.beside import Serialised
+from taso_gym.cost.node_keys import SMALL
 from taso_gym.cost.runtime import Runtime
 from taso_gym.cost.small_model import IR_VERSION, OPSET, STAND_IN, SmallModel, draw
 from taso_gym.signature import stable_hash
 from taso_gym.tensor import TensorType, dtype_name
 
-SMALL = 8
-"""Constants with so many elements or fewer are told apart by value: exponents, shapes, axes."""
 VIEWS = frozenset({"Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity"})
 """Operators that share their input's memory in a session, though not when they run by themselves."""
 FUSED_SUM, ADDED_TO = frozenset({"Conv", "FusedConv"}), 3

@@ -5,14 +5,15 @@ kernels share one there, and the cache is emptied once for a run of all of them:
 search that begins with no times.
 
 Each runs twice, once right after the other, with weights of its own: the first run brings back code and inputs, which
-its neighbours do within a network, and the second counts (`taso_gym.cost.eviction`). No two have the same weights:
-onnxruntime packs those of a session only once that say the same, so that one run would bring back another's.
+its neighbours do within a network, and the second counts (`taso_gym.cost.eviction`). Weights that are drawn alike are
+told apart: onnxruntime packs those of a session that say the same only once, and one run would bring back another's.
 """
 
 from __future__ import annotations
 
 import json
 import math
+import re
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
@@ -25,17 +26,20 @@ from onnx import ModelProto, TensorProto, numpy_helper
 
 from taso_gym.cost.beside import Fed, Model, Serialised
 from taso_gym.cost.copies import identity
+from taso_gym.cost.node_keys import SMALL
 from taso_gym.cost.packages import failure, temporary_folder
 from taso_gym.cost.sessions import Sessions, kernel_events
 from taso_gym.errors import KernelError
-from taso_gym.tensor import FLOATS, dtype_name
+from taso_gym.tensor import dtype_name
 
 RUNS = {2: 1.0, 4: 0.25, 16: 0.0}
 """So many runs are enough that took so many seconds: what disturbs long ones lasts as long as all of them."""
 LARGE = 1 << 23
 """A kernel that reads so many numbers runs once: its code is a small part of them."""
-FEW, COMPARED = 8, 64
-"""A constant of so many numbers isn't told apart, and weights are by so many at the beginning."""
+COMPARED, TOLD_APART = 64, frozenset({"float", "double", "float16"})
+"""Weights that begin with the same so many numbers are taken for the same, if they are of these types."""
+COUNTED = re.compile(r"(\d+|nothing) [01]")
+"""Names of the nodes that `joined` makes: others are of functions that onnxruntime has put in their place."""
 NOTHING = "nothing"
 """Name of a node that does nothing."""
 
@@ -58,8 +62,8 @@ def times_out_of_cache(sessions: Sessions, models: Sequence[Fed], evict: Callabl
         alike[_empty(_parsed(model)).SerializeToString()].append(place)
     for places in alike.values():
         taken = _least_us(sessions, joined(sessions, [models[place] for place in places]), evict)
-        if not taken.keys() >= {str(i) for i in range(len(places))}:
-            raise KernelError(f"expected kernels that run as they are, found {', '.join(taken)}")
+        if missing := {str(i) for i in range(len(places))} - taken.keys():
+            raise KernelError(f"expected kernels that run as they are, found others in place of {len(missing)}")
         for i, place in enumerate(places):
             found[place] = max(taken[str(i)] - taken[NOTHING], 0) * 10**6
     return found
@@ -106,9 +110,9 @@ def _tell_apart(whole: ModelProto, weights: dict[str, Any], sessions: Sessions) 
     """Turn the numbers of each weight round by as many places as weights before it begin with the same ones."""
     met = Counter[tuple[bytes, tuple[int, ...]]]()
     for w in whole.graph.initializer:
-        beside = w.name in weights
-        if math.prod(w.dims) <= FEW or not (beside or dtype_name(w.data_type) in FLOATS):
+        if math.prod(w.dims) <= SMALL or dtype_name(w.data_type) not in TOLD_APART:
             continue
+        beside = w.name in weights
         value: NDArray[Any] = weights[w.name].numpy() if beside else numpy_helper.to_array(w)
         begins = value.reshape(-1)[:COMPARED].tobytes(), value.shape
         if (places := met[begins]) and beside:
@@ -152,5 +156,6 @@ def _least_us(sessions: Sessions, joint: Fed, evict: Callable[[], None]) -> dict
             runs += 1
         taken = defaultdict[str, list[int]](list)
         for event in kernel_events(session):
-            taken[event["name"]].append(event["dur"])
+            if COUNTED.fullmatch(event["name"]):
+                taken[event["name"]].append(event["dur"])
     return {name.rpartition(" ")[0]: min(times[1:]) for name, times in taken.items()}  # the last that ran counts

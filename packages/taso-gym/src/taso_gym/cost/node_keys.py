@@ -8,6 +8,8 @@ from math import prod
 
 COLD = "out of cache "
 """Begins the key of a node that is measured with its memory out of the cache, as well as in it."""
+SMALL = 8
+"""Constants with so many elements or fewer are told apart by value: exponents, shapes, axes."""
 OPERAND = re.compile(r"(const )?[a-z]\w*\[([0-9, ]*)\]")
 """An operand in the key of a node: its type and shape, and whether it is constant."""
 

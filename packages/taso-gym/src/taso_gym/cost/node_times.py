@@ -26,8 +26,8 @@ from taso_gym.errors import KernelError, OutOfMemoryError
 
 LONG_PS = 10**11
 """A node that takes so long takes the same out of the cache: what the cache can hold is read in few milliseconds."""
-TOGETHER, TOGETHER_PS = 24, 10**11
-"""So many nodes are measured out of the cache together, as long as runs of them take less than that in all."""
+TOGETHER, TOGETHER_PS = 16, 10**11
+"""So many nodes take a turn out of the cache together, as long as runs of them take less than that in all."""
 CAUTION = 0.9
 """Part of the nodes that cost no more in turns than cautious times say."""
 
@@ -97,10 +97,14 @@ class NodeTimes(Findings):
         return f"{COLD}{node.key}"
 
     def measure_together(self, nodes: Iterable[Executed]) -> None:
-        """Measure what isn't known of nodes out of the cache, which is emptied once for all; what fails isn't known."""
+        """Measure what isn't known of nodes out of the cache, which is emptied once for many; what fails isn't known.
+
+        For those that take `TOGETHER_PS` in all, short ones first: long ones run less often.
+        """
         cold = {f"{COLD}{node.key}": node for node in nodes if self._times.get(node.key, LONG_PS) < LONG_PS}
         turns = [Turn(key, node) for key, node in cold.items() if key not in self._times and self._known(key) is None]
-        for group in self._groups(turns):
+        turns.sort(key=lambda turn: self._times[turn.node.key])
+        for group in self._groups(turns, len(turns)):
             for key, taken in self._tried(group).items():
                 self.remember(_look(key), {"ps": quiet([taken])})
 
@@ -139,7 +143,7 @@ class NodeTimes(Findings):
         found, began = dict[str, list[tuple[int, int]]](), time.monotonic()
         for count in range(TURNS):
             ends, done = began + (seconds if count else seconds / TURNS), count * len(turns)
-            for group in self._groups(turns):
+            for group in self._groups(turns, TOGETHER):
                 if time.monotonic() >= ends:
                     break
                 for key, taken in self._tried(group).items():
@@ -191,8 +195,8 @@ class NodeTimes(Findings):
                 pairs[key.startswith(COLD)].append((look["ps"], settled["ps"]))
         return {cold: Looks(found) for cold, found in pairs.items()}
 
-    def _groups(self, turns: Iterable[Turn]) -> Iterator[list[Turn]]:
-        """Yield turns as they are measured: those in the cache one by one, the others several together."""
+    def _groups(self, turns: Iterable[Turn], most: int) -> Iterator[list[Turn]]:
+        """Yield turns as they are measured: those in the cache one by one, so many of the others together at most."""
         group, time_ps = list[Turn](), 0
         for turn in turns:
             if not turn.key.startswith(COLD):
@@ -200,7 +204,7 @@ class NodeTimes(Findings):
                 continue
             group.append(turn)
             time_ps += self._times.get(turn.node.key, 0)
-            if len(group) == TOGETHER or time_ps >= TOGETHER_PS:
+            if len(group) == most or time_ps >= TOGETHER_PS:
                 yield group
                 group, time_ps = [], 0
         if group:

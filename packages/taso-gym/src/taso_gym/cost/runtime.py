@@ -76,7 +76,8 @@ class Runtime(Sessions):
             models: each of one node, serialised, its large weights in it or beside it, with its inputs, placed.
             cold: begin each run with nothing in the CPU's cache but, where it takes less than `SLOW_NS`, what a run in
                 another session brings there: code and inputs, not packed weights, nor memory for results. The cache is
-                emptied once for a run of each. At several threads they share a session (`taso_gym.cost.joined`).
+                emptied once for a run of each. At several threads they share a session, and what a run brings there is
+                of one with other weights, where they read less than `taso_gym.cost.joined.LARGE`.
 
         Raises:
             CostError: one can't be loaded or run.
