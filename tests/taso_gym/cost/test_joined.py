@@ -60,7 +60,7 @@ def test_each_kernel_runs_twice_in_a_row_with_weights_of_its_own(tmp_path: Path)
 def test_no_two_weights_are_the_same() -> None:
     """Packed ones would be kept once; exponents, axes and whole numbers have to stay as they are."""
     runtime = Runtime("cpu", 2)
-    weight, few = np.arange(64, dtype=np.float32).reshape(8, 8), np.ones(8, np.float32)
+    weight, few = np.arange(64, dtype=np.float32).reshape(8, 8), np.arange(8, dtype=np.float32)
     whole = np.arange(16).reshape(2, 8)
     named = {"w": weight, "few": few, "whole": whole}
     weights = [numpy_helper.from_array(value, name) for name, value in named.items()]
