@@ -13,7 +13,7 @@ from google.protobuf.message import EncodeError
 from onnx import ModelProto, TensorProto, helper, numpy_helper
 
 from taso_gym.cost import joined
-from taso_gym.cost.beside import Fed, Serialised, declared
+from taso_gym.cost.beside import Fed, Serialised, declared, parsed
 from taso_gym.cost.copies import identity
 from taso_gym.cost.joined import times_out_of_cache
 from taso_gym.cost.runtime import Runtime
@@ -40,11 +40,15 @@ def copy(runtime: Runtime) -> Fed:
     return identity(TensorProto.FLOAT, [WIDTH]), {"x": runtime.place(np.ones(WIDTH, np.float32))}
 
 
+def joint_of(runtime: Runtime, *models: Fed) -> Fed:
+    return joined.joined(runtime, [(*parsed(model), feeds) for model, feeds in models])
+
+
 def test_each_kernel_runs_twice_in_a_row_with_weights_of_its_own(tmp_path: Path) -> None:
     """Then the second finds its inputs in the cache, its weights not; all else is as it is alone."""
     runtime = Runtime("cpu", 2)
     first, second = addition(runtime), addition(runtime, factor=-2.0)
-    model, feeds = joined.joined(runtime, [first, second, first])  # which has the same weight
+    model, feeds = joint_of(runtime, first, second, first)  # which has the same weight
     assert isinstance(model, Serialised)
     assert len(model.weights) == len({weight.numpy().tobytes() for weight in model.weights.values()}) == 6
     session = runtime.open(model, optimise=False, profile=tmp_path / "profile")
@@ -69,7 +73,7 @@ def test_no_two_weights_are_the_same() -> None:
     graph = helper.make_graph([node], "anything", [x], [y], weights)
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=10).SerializeToString()
     fed = model, {"x": runtime.place(np.ones((1, 8), np.float32))}
-    joint, _ = joined.joined(runtime, [fed, fed])
+    joint, _ = joint_of(runtime, fed, fed)
     assert isinstance(joint, Serialised) and isinstance(joint.content, bytes)
     proto = ModelProto.FromString(joint.content)
     found = {w.name: numpy_helper.to_array(w) for w in proto.graph.initializer}
@@ -87,7 +91,7 @@ def test_what_reads_much_runs_once(monkeypatch: pytest.MonkeyPatch) -> None:
     proto = ModelProto.FromString(beside.content)
     proto.graph.initializer[0].CopyFrom(numpy_helper.from_array(beside.weights["w"].numpy(), "w"))
     few = {"x": runtime.place(np.ones(WIDTH, np.float32))}
-    model, _ = joined.joined(runtime, [copy(runtime), (beside, feeds), (proto.SerializeToString(), few)])
+    model, _ = joint_of(runtime, copy(runtime), (beside, feeds), (proto.SerializeToString(), few))
     assert isinstance(model, Serialised) and isinstance(model.content, bytes)
     names = [node.name for node in ModelProto.FromString(model.content).graph.node]
     assert names == ["0 0", "0 1", "1 0", "2 0", "nothing 0", "nothing 1"]
@@ -173,7 +177,7 @@ def test_constants_that_do_not_fit_into_a_model_are_refused(monkeypatch: pytest.
     models = [copy(runtime)]
     monkeypatch.setattr(joined, "_empty", lambda _: SimpleNamespace(graph=whole.graph, SerializeToString=refuse))
     with pytest.raises(KernelError, match="expected kernels whose constants fit into a model, found Failed"):
-        joined.joined(runtime, models)
+        joint_of(runtime, *models)
 
 
 def test_a_disk_that_is_full_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:

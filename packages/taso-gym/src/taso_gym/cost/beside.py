@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from onnx import TensorProto, helper
+from onnx import ModelProto, TensorProto, helper
 
 from taso_gym.onnx_io.external import refer
 
@@ -43,6 +43,13 @@ Model = bytes | Serialised
 """A model, its large weights in it or beside it."""
 Fed = tuple[Model, Mapping[str, Any]]
 """A model with values of its inputs."""
+
+
+def parsed(model: Model) -> tuple[ModelProto, Mapping[str, Any]]:
+    """Return a model that isn't a path, and the weights beside it."""
+    content, weights = model if isinstance(model, Serialised) else Serialised(model, {})
+    assert isinstance(content, bytes)
+    return ModelProto.FromString(content), weights
 
 
 def is_large(value: NDArray[Any]) -> bool:

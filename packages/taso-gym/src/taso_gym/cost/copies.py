@@ -7,19 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from onnx import ModelProto, helper
+from onnx import helper
 
-from taso_gym.cost.beside import Serialised
+from taso_gym.cost.beside import Model, Serialised, parsed
 
 
-def copied(model: bytes | Serialised, copies: int) -> Serialised:
+def copied(model: Model, copies: int) -> Serialised:
     """Return a model of one node with so many more of it, which read the same values and whose results nobody reads.
 
     Without optimisations onnxruntime runs them all, one after the other.
     """
-    content, weights = model if isinstance(model, Serialised) else Serialised(model, {})
-    assert isinstance(content, bytes)
-    proto = ModelProto.FromString(content)
+    proto, weights = parsed(model)
     [node] = proto.graph.node
     for copy in range(copies):
         another = proto.graph.node.add()

@@ -24,7 +24,7 @@ from google.protobuf.message import EncodeError
 from numpy.typing import NDArray
 from onnx import ModelProto, TensorProto, numpy_helper
 
-from taso_gym.cost.beside import Fed, Model, Serialised
+from taso_gym.cost.beside import Fed, Serialised, parsed
 from taso_gym.cost.copies import identity
 from taso_gym.cost.node_keys import SMALL
 from taso_gym.cost.packages import failure, temporary_folder
@@ -38,10 +38,13 @@ LARGE = 1 << 23
 """A kernel that reads so many numbers runs once: its code is a small part of them."""
 COMPARED, TOLD_APART = 64, frozenset({"float", "double", "float16"})
 """Weights that begin with the same so many numbers are taken for the same, if they are of these types."""
-COUNTED = re.compile(r"(\d+|nothing) [01]")
-"""Names of the nodes that `joined` makes: others are of functions that onnxruntime has put in their place."""
 NOTHING = "nothing"
 """Name of a node that does nothing."""
+COUNTED = re.compile(rf"(\d+|{NOTHING}) [01]")
+"""Names of the nodes that `joined` makes: others are of functions that onnxruntime has put in their place."""
+
+Kernel = tuple[ModelProto, Mapping[str, Any], Mapping[str, Any]]
+"""A model of one node, the large weights beside it, and its inputs, placed."""
 
 
 def times_out_of_cache(sessions: Sessions, models: Sequence[Fed], evict: Callable[[], None]) -> list[int]:
@@ -58,10 +61,11 @@ def times_out_of_cache(sessions: Sessions, models: Sequence[Fed], evict: Callabl
         CostError: one can't be loaded or run, or there is no room for temporary files.
     """
     alike, found = defaultdict[bytes, list[int]](list), [0] * len(models)
-    for place, (model, _) in enumerate(models):
-        alike[_empty(_parsed(model)).SerializeToString()].append(place)
+    kernels = [(*parsed(model), feeds) for model, feeds in models]
+    for place, (proto, _, _) in enumerate(kernels):
+        alike[_empty(proto).SerializeToString()].append(place)
     for places in alike.values():
-        taken = _least_us(sessions, joined(sessions, [models[place] for place in places]), evict)
+        taken = _least_us(sessions, joined(sessions, [kernels[place] for place in places]), evict)
         if missing := {str(i) for i in range(len(places))} - taken.keys():
             raise KernelError(f"expected kernels that run as they are, found others in place of {len(missing)}")
         for i, place in enumerate(places):
@@ -69,16 +73,15 @@ def times_out_of_cache(sessions: Sessions, models: Sequence[Fed], evict: Callabl
     return found
 
 
-def joined(sessions: Sessions, models: Sequence[Fed]) -> Fed:
-    """Return a model of the nodes of models of the same opsets, each twice, but for those that read much.
+def joined(sessions: Sessions, kernels: Sequence[Kernel]) -> Fed:
+    """Return a model of kernels of the same opsets, each twice, but for those that read much.
 
     Nodes of the first model are called "0 0" and "0 1", and so on. One more does nothing.
     """
-    whole, weights, feeds = _empty(_parsed(models[0][0])), dict[str, Any](), dict[str, Any]()
-    nothing = identity(TensorProto.FLOAT, [1]), {"x": sessions.place(np.ones(1, np.float32))}
-    for place, (model, given) in [*((str(i), fed) for i, fed in enumerate(models)), (NOTHING, nothing)]:
-        proto = _parsed(model)
-        beside: Mapping[str, Any] = model.weights if isinstance(model, Serialised) else {}
+    whole, weights, feeds = _empty(kernels[0][0]), dict[str, Any](), dict[str, Any]()
+    nothing = *parsed(identity(TensorProto.FLOAT, [1])), {"x": sessions.place(np.ones(1, np.float32))}
+    names = [*map(str, range(len(kernels))), NOTHING]
+    for place, (proto, beside, given) in zip(names, [*kernels, nothing], strict=True):
         for entry in proto.graph.input:
             feeds[f"{place} in {entry.name}"] = given[entry.name]
             _add(whole.graph.input, entry, f"{place} in {entry.name}")
@@ -127,12 +130,6 @@ def _add(to: Any, entry: Any, name: str) -> Any:
     added.CopyFrom(entry)
     added.name = name
     return added
-
-
-def _parsed(model: Model) -> ModelProto:
-    content = model.content if isinstance(model, Serialised) else model
-    assert isinstance(content, bytes)
-    return ModelProto.FromString(content)
 
 
 def _empty(proto: ModelProto) -> ModelProto:
