@@ -55,8 +55,9 @@ class Result:
 
     Attributes:
         original, graph: before and after.
-        start: what was rewritten: the original, or where the result is a loop over the samples of a batch, the network
-            for one (`taso_gym.batch`).
+        start: what was searched from: the original, without the denormal floats that slow it down if it is faster so
+            (`taso_gym.search.guards`), or where the result is a loop over the samples of a batch, the network for one
+            (`taso_gym.batch`).
         before, after: their costs by the model that was searched with.
         applied: the substitutions in order.
         search: how the search ended.
@@ -64,6 +65,7 @@ class Result:
         quantities: of `taso_gym.cost.objective.QUANTITIES` before and after; memory of a loop is that of one sample.
         sites: what the rewritten sites give, each computed alone in float64.
         bouts: how finalists compared with the fastest before them, measured end to end.
+        guards: the way from the original to what has no denormal floats, which is the first part of what was applied.
         share_recorded: part of the result that a recorded cost model has in its table, from 0 to 1; else None.
     """
 
@@ -78,6 +80,7 @@ class Result:
     quantities: Mapping[str, tuple[int, int]]
     sites: SiteChecks
     bouts: tuple[Bout, ...] = ()
+    guards: Finalist | None = None
     share_recorded: float | None = None
 
     @property
@@ -93,7 +96,12 @@ class Result:
     @property
     def is_loop(self) -> bool:
         """Whether the result is a loop over the samples of a batch."""
-        return self.start is not self.original
+        return batch_size(self.start) != batch_size(self.original)
+
+    @property
+    def rewriting(self) -> tuple[Graph, Graph]:
+        """The original and the result; what of these is for one sample where the result is a loop."""
+        return self.start if self.is_loop else self.original, self.rewritten
 
     def rule_counts(self) -> Counter[str]:
         """How often each rule was applied."""
@@ -101,7 +109,7 @@ class Result:
 
     def validate(self) -> Report:
         """Compare result and original on random inputs in onnxruntime."""
-        return validate(self.original, self.graph, rewritten=(self.start, self.rewritten))
+        return validate(self.original, self.graph, rewritten=self.rewriting)
 
     def save(self, path: str | Path) -> None:
         """Write the result as an ONNX file, whole or not at all."""
@@ -126,7 +134,7 @@ class Result:
         if not (rest := equal_part(Finalist("", start, self.search), whole_differs)):
             return None
         found, culprits = rest
-        return _result(self.original, found.start, found.found, self.objective, self.bouts), culprits
+        return _result(self.original, found.start, found.found, self.objective, self.bouts, self.guards), culprits
 
 
 def optimize(
@@ -195,9 +203,9 @@ def optimize(
     if not contested:
         found = run(start, search, spend._replace(seconds=left), seed, **kept, **options)
         return _result(graph, start, found, goal)
-    contest = ContestedSearch(start, search, seed, options, loops=numerics != "exact", say=on_contest, **kept)
+    contest = ContestedSearch(start, search, seed, options, exact=numerics == "exact", say=on_contest, **kept)
     ended = contest.run(spend, left, costing)
-    return _result(graph, ended.start, ended.found, goal, ended.bouts, whole=ended.graph)
+    return _result(graph, ended.start, ended.found, goal, ended.bouts, ended.guards, whole=ended.graph)
 
 
 def _is_time_alone(spend: Budget) -> bool:
@@ -210,6 +218,7 @@ def _result(
     found: SearchResult,
     goal: Objective,
     bouts: tuple[Bout, ...] = (),
+    guards: Finalist | None = None,
     *,
     whole: Graph | None = None,
 ) -> Result:
@@ -217,30 +226,48 @@ def _result(
 
     Args:
         original: what was to be optimised.
-        start: what was rewritten: it, or its network for one sample.
+        start: what was searched from: it, or its network for one sample, either with guards.
         found: what was found.
         goal: what was lowered.
         bouts: measurements.
+        guards: what leads from the original to where all began.
         whole: what was found, as one for the batch of the original; None where that is to be made.
     """
-    checker, judge = WalkChecker(), start.cost_model
+    checker, judge, applied = WalkChecker(), start.cost_model, list[AppliedRule]()
+    if guards:
+        applied += replayed(guards.start, guards.found.path, checker)
     try:
-        applied = tuple(replayed(start, found.path, checker))
+        applied += replayed(start, found.path, checker)
     except SiteError as error:
         warnings.warn(f"{error}; the rule is left out", stacklevel=3)
         rest = Finalist("", start, found).without([error.rule])
-        return _result(original, rest.start, rest.found, goal, bouts)
-    graph, costed = found.state.graph, (start.cost, found.state.cost)
+        return _result(original, rest.start, rest.found, goal, bouts, guards)
+    graph, costed, samples = found.state.graph, (start.cost, found.state.cost), batch_size(original)
     if start.graph is not original:
-        whole, samples = whole or in_a_loop(graph, original), batch_size(original)
         assert judge
-        judge = costs.load(judge, start=original)  # by the times that the loop is costed by
-        costed = (judge.graph(original), Cost(*(samples * part for part in found.state.cost)))
+        judge = costs.load(judge, start=original)  # by the times that a loop is costed by
+        costed = judge.graph(original), found.state.cost
+    if samples != batch_size(start.graph):
+        whole = whole or in_a_loop(graph, original)
+        costed = costed[0], Cost(*(samples * part for part in found.state.cost))
     ends = [quantities(g, c, judge) for g, c in zip((original, graph), costed, strict=True)]
     both = {name: (ends[0][name], ends[1][name]) for name in ends[0]}
     share = judge.share_recorded(graph) if isinstance(judge, RecordedCost) else None
     result = whole or graph
-    return Result(original, result, start.graph, *costed, applied, found, goal, both, checker.result(), bouts, share)
+    return Result(
+        original,
+        result,
+        start.graph,
+        *costed,
+        tuple(applied),
+        found,
+        goal,
+        both,
+        checker.result(),
+        bouts,
+        guards,
+        share,
+    )
 
 
 def replayed(state: RewriteState, path: tuple[Match, ...], checker: WalkChecker) -> list[AppliedRule]:

@@ -225,7 +225,7 @@ def _compare(model: Path, written: Path, result: Result, wanted: Wanted) -> bool
     Raises:
         EquivalenceError: they differ or can't be compared, and nothing forces us.
     """
-    rewritten = (result.start, result.rewritten)
+    rewritten = result.rewriting
     try:
         report = compare(*rewritten, rewritten=rewritten) if result.is_loop else None
         if report is None or report.ok:

@@ -137,6 +137,10 @@ class OnnxRuntimeCost(MeasuredCost):
         """
         return slower_in_place(*self._in_place(graph)) if self._cold else {}
 
+    def remembered(self, name: str, measure: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+        """Return what the cache of measurements has under a name, measured now if it has nothing (`Findings.found`)."""
+        return self._node_times.found(f"{name} of opset {self._opset}[{self._dims.key}]", measure)
+
     def _share_in_place(self, graph: Graph) -> float:
         """Return the share that a graph says; the usual one where it can't be run."""
         return share_outside(*self._in_place(graph))
@@ -145,8 +149,7 @@ class OnnxRuntimeCost(MeasuredCost):
         self, graph: Graph
     ) -> tuple[Mapping[str, int], Callable[[str, float], int], Mapping[str, tuple[int, float]]]:
         """Return how often each kernel is executed for a graph, what one costs, and what they take there."""
-        name = f"in place {graph.hash:016x} of opset {self._opset}[{self._dims.key}]"
-        found = self._node_times.found(name, partial(self._run, graph))
+        found = self.remembered(f"in place {graph.hash:016x}", partial(self._run, graph))
         regions = list(self.regions(graph))
         self.expect_regions(regions)
         executed = Counter(key for region in regions for key in self.executed_in(region) or ())

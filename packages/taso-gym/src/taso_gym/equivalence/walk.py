@@ -58,7 +58,7 @@ class WalkChecker:
 
     def __init__(self) -> None:
         """Begin with nothing checked."""
-        self._known: dict[tuple[int, int, tuple[Signature, ...]], float | None] = {}
+        self._known: dict[tuple[str, int, tuple[Signature, ...]], float | None] = {}
         self._errors: list[float | None] = []
         self._unknown: dict[str, None] = {}
 
@@ -73,8 +73,8 @@ class WalkChecker:
         Raises:
             SiteError: the site gives something else; the message names the rule and the output.
         """
-        key = (match.rule, match.variant, tuple(state.graph.nodes[i].sig for i in match.nodes))
         name = state.rules[match.rule].name
+        key = (name, match.variant, tuple(state.graph.nodes[i].sig for i in match.nodes))
         if key not in self._known:
             self._known[key] = _error(name, state.graph, child, operations(key[2]))
         error = self._known[key]

@@ -15,6 +15,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from taso_gym.batch import batch_size, for_one_sample, in_a_loop, nodes_of_batch
+from taso_gym.cost.dims import bind_dims
 from taso_gym.cost.measure import measure
 from taso_gym.cost.measurement import Measurement
 from taso_gym.cost.memory import constant_bytes
@@ -26,6 +27,7 @@ from taso_gym.rules.state import Match, RewriteState
 from taso_gym.search.bouts import Bout, expected_seconds
 from taso_gym.search.contest import FIRST, IDLE, Contest
 from taso_gym.search.finalist import Finalist, retraced
+from taso_gym.search.guards import NAMED, guarded
 from taso_gym.search.race import race
 from taso_gym.search.run import GRACE_S, Budget, SearchResult, run
 
@@ -52,12 +54,14 @@ class Ended(NamedTuple):
         found: it; what it took is that of all searches.
         graph: it as one for the model's batch.
         bouts: every measurement.
+        guards: the way from the model to one without denormal floats that all began with; None where there is none.
     """
 
     start: RewriteState
     found: SearchResult
     graph: Graph
     bouts: tuple[Bout, ...]
+    guards: Finalist | None = None
 
 
 class ContestedSearch:
@@ -70,7 +74,7 @@ class ContestedSearch:
         seed: int,
         options: Mapping[str, Any],
         *,
-        loops: bool = True,
+        exact: bool = False,
         say: Callable[[str], None] | None = None,
         **kept: Any,
     ) -> None:
@@ -81,14 +85,16 @@ class ContestedSearch:
             search: how to search, a row of `SEARCHES`.
             seed: of all searches.
             options: of all searches.
-            loops: the result may be a loop; kernels may round differently for one sample than for a batch.
+            exact: every bit has to stay: the result is no loop, as kernels may round differently for one sample than
+                for a batch, and denormal floats stay (`taso_gym.search.guards`).
             say: called with what is done next.
             **kept: what only the first search of the model takes: ``on_progress``, ``checkpoint``, ``objective``.
         """
         assert isinstance(start.cost_model, OnnxRuntimeCost)
         self._start, self._model, self._samples = start, start.cost_model, batch_size(start.graph)
         self._search, self._seed, self._options, self._kept = search, seed, dict(options), kept
-        self._may_loop, self._progress = loops and constant_bytes(start.graph) <= MOST_BYTES, say
+        self._may_round, self._progress = not exact, say
+        self._guards: Finalist | None = None
         self._explored, self._interrupted, self._bouts = 0, False, list[Bout]()
         self._known: list[Match] = []
 
@@ -103,8 +109,10 @@ class ContestedSearch:
         began = time.monotonic()
         ends = began + seconds
         spend = spend._replace(idle=min(IDLE * spend.seconds, spend.idle))
-        lone = self._for_one_sample(spend._replace(seconds=SAMPLE * seconds)) if costing < COSTING * seconds else None
-        loop = lone if self._may_loop else None
+        self._guard(ends)
+        has_time = costing < COSTING * seconds and not self._interrupted
+        lone = self._for_one_sample(spend._replace(seconds=SAMPLE * seconds)) if has_time else None
+        loop = lone if self._may_round and constant_bytes(self._start.graph) <= MOST_BYTES else None
         left = self._first_part(ends - time.monotonic(), loop)
         enough = Budget(GRACE_S, steps=len(self._known)) if self._interrupted else spend._replace(seconds=left)
         whole = self._first(self._start, enough, known=self._known, **self._kept)
@@ -123,7 +131,40 @@ class ContestedSearch:
             exhausted=exhausted,
             interrupted=self._interrupted,
         )
-        return Ended(best.start, found, graph, tuple(self._bouts))
+        return Ended(best.start, found, graph, tuple(self._bouts), self._guards)
+
+    def _guard(self, ends: float) -> None:
+        """Begin without denormal floats where that surely is faster when it is run."""
+        if not self._may_round:
+            return
+        try:
+            held = guarded(self._start)
+            if not held or not self._pays(held, ends):
+                return
+            start, self._guards = self._start, held
+            self._model = self._model.started(held.graph)
+            self._start = RewriteState(held.graph, start.rules, self._model)
+        except KeyboardInterrupt:
+            self._interrupted = True
+        except (TasoError, MemoryError, OSError) as error:
+            warnings.warn(f"not tried {NAMED}: {error}", stacklevel=2)
+
+    def _pays(self, held: Finalist, ends: float) -> bool:
+        """Return whether a model without denormal floats is faster: once it ran, a cache of times knows."""
+
+        def find() -> dict[str, Any]:
+            if Baseline(self._start.graph).differs(held.graph):
+                return {"faster": False}
+            return {"faster": self._wins("as given", self._start.graph, held.name, held.graph, ends)}
+
+        return self._model.remembered(f"guards of {held.graph.hash:016x}", find).get("faster", False)
+
+    def _wins(self, holder: str, first: Graph, name: str, graph: Graph, ends: float) -> bool:
+        """Return whether a graph surely is faster than another in a race, for which there is a part of what is left."""
+        until = time.monotonic() + LAST * (ends - time.monotonic())
+        held = race((holder, first), {name: graph}, self._measured, {}, self._start.cost.time_ms, until)
+        self._bouts += [Bout(name, speedup) for name, speedup in held.speedups.items()]
+        return bool(held.winner)
 
     def _first_part(self, left: float, loop: Finalist | None) -> float:
         """Return the seconds for the first search: of what is left all where a contest has no room for a race."""
@@ -170,21 +211,20 @@ class ContestedSearch:
             return self._written(loop, *left) if cut_short and is_better else left
         try:
             raced = self._whole(loop)
-            until = time.monotonic() + LAST * (ends - time.monotonic())
-            held = race((WHOLE, whole.graph), {LOOP: raced}, self._measured, {}, self._time_ps(whole) / 1e9, until)
+            is_faster = self._wins(WHOLE, whole.graph, LOOP, raced, ends)
         except KeyboardInterrupt:
             self._interrupted = True
             return left
         except (TasoError, MemoryError, OSError) as error:
             warnings.warn(f"{LOOP} wasn't compared with {WHOLE}: {error}", stacklevel=2)
             return left
-        self._bouts += [Bout(name, speedup) for name, speedup in held.speedups.items()]
-        return (loop, raced) if held.winner else left
+        return (loop, raced) if is_faster else left
 
     def _measured(self, graphs: dict[str, Graph], rounds: int, seed: int) -> Measurement:
         self._say(f"measuring {' against '.join(graphs)}")
         threads, provider = self._model.runtime.threads, self._model.runtime.provider
-        return measure(graphs, threads=threads, provider=provider, sessions=1, rounds=rounds, seed=seed)
+        dims = bind_dims(self._start.graph, self._model.dims)
+        return measure(graphs, threads=threads, provider=provider, dims=dims, sessions=1, rounds=rounds, seed=seed)
 
     def _contest(self, first: Finalist, ends: float) -> tuple[Finalist, bool]:
         """Return the best of a contest, and whether that ended before its time, since all that it tries was tried."""

@@ -1,0 +1,169 @@
+"""Softmaxes that write no denormal floats where those slow a model down."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from masked import TOKENS, WIDTH, masked_attention
+from numpy.typing import NDArray
+from priced_costs import Priced
+
+from taso_gym import optimize
+from taso_gym.builder import GraphBuilder
+from taso_gym.cost.measurement import THREAD_CPU, Measurement
+from taso_gym.errors import CostError
+from taso_gym.graph import Graph
+from taso_gym.onnx_io import to_model
+from taso_gym.onnx_io.reference import run_graph
+from taso_gym.ops.floating import FLOAT64
+from taso_gym.optimizer import Result
+from taso_gym.rules.notation import parse_rules
+from taso_gym.rules.ruleset import RuleSet
+from taso_gym.rules.state import RewriteState
+from taso_gym.search import contested, guards
+from taso_gym.search.contest import Contest
+from taso_gym.search.guards import GUARD, NAMED, guarded
+from taso_gym.tensor import TensorType
+
+pytest.importorskip("onnxruntime")
+
+[RULE] = [rule.name for rule in GUARD]
+PRICES = dict.fromkeys(("MatMul", "Add", "Softmax", "Max", "Sub", "ReduceMax", "Neg", "Transpose"), 10)
+SLOW = {"MatMul": (28e9, 4e9)}
+RULES = RuleSet(parse_rules("neg-twice [exact]: Neg(Neg(x)) => x"))
+
+
+def softmax_of(values: NDArray[np.float64], axis: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return Softmax as it is and guarded, computed in float64."""
+    b = GraphBuilder({"": 20})
+    b.output("y", b.add("Softmax", b.input("x", TensorType("float", values.shape)), axis=axis))
+    state = RewriteState(b.build(), GUARD)
+    graphs = state.graph, state.apply(state.matches[0][0]).graph
+    [[x], [y]] = [run_graph(g, {g.info.inputs[0]: values}, g.outputs, FLOAT64) for g in graphs]
+    return x, y
+
+
+@pytest.mark.parametrize("axis", [-1, 0])
+@pytest.mark.parametrize("spread", [1.0, 40.0, 90.0, 300.0, math.inf])
+def test_weights_differ_by_less_than_can_be_told_from_what_a_row_is_in_all(axis: int, spread: float) -> None:
+    values = np.random.default_rng(0).normal(size=(7, 9))
+    values[::2, 1::2] -= spread
+    as_it_is, found = softmax_of(values, axis)
+    assert np.abs(found - as_it_is).max() <= 9 * math.exp(-50)
+    assert (found.min() >= math.exp(-50) / 9) and np.allclose(found.sum(axis), 1.0, rtol=1e-15)
+    if spread <= 40:
+        assert np.array_equal(found, as_it_is)
+
+
+def test_rows_that_are_masked_as_a_whole_are_none_of_its_business() -> None:
+    as_it_is, found = softmax_of(np.array([[-math.inf] * 3, [-100.0] * 3]), 1)
+    assert np.array_equal(np.isnan(as_it_is), np.isnan(found)) and np.allclose(found[1], 1 / 3)
+
+
+@pytest.fixture
+def slow(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Priced:
+    """Costs by which values slow a model down."""
+    monkeypatch.setattr(Priced, "slower_in_place", lambda *_: SLOW)
+    return Priced(tmp_path / "c", PRICES)
+
+
+def test_only_softmaxes_that_write_denormals_are_guarded(slow: Priced) -> None:
+    start = RewriteState(masked_attention(), RULES, slow)
+    held = guarded(start)
+    assert held and held.start.graph is start.graph and held.gains.keys() == {RULE}
+    assert len(held.found.path) == 1
+    assert guarded(RewriteState(held.graph, RULES, slow)) is None
+
+
+def test_what_is_not_slow_is_not_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(guards, "writing_denormals", None)
+    assert guarded(RewriteState(masked_attention(), RULES, Priced(tmp_path / "c", PRICES))) is None
+
+
+def test_softmaxes_of_other_types_stay(slow: Priced) -> None:
+    """Float64 has smaller numbers, and float16 none as small."""
+    assert guarded(RewriteState(masked_attention("double"), RULES, slow)) is None
+
+
+Optimised = Callable[..., Result]
+
+
+@pytest.fixture
+def optimised(slow: Priced, monkeypatch: pytest.MonkeyPatch) -> Optimised:
+    """Optimise where a guarded model takes half the time, or twice."""
+
+    def pretend(*, faster: bool, batch: int = 1, also: str = NAMED, **options: Any) -> Result:
+        def measure(graphs: dict[str, Graph], *, rounds: int, **_: Any) -> Measurement:
+            times = {n: np.full((1, rounds), 1.0 if (n in (NAMED, also)) == faster else 2.0) for n in graphs}
+            return Measurement(times, 1, "cpu", THREAD_CPU)
+
+        monkeypatch.setattr(contested, "measure", measure)
+        monkeypatch.setattr(Contest, "_take_apart", lambda _: ())
+        monkeypatch.setattr(Contest, "_doubtful", lambda _: ())
+        return optimize(masked_attention(batch=batch), rules=RULES, cost=slow, budget=2.0, **options)
+
+    return pretend
+
+
+def test_searches_begin_with_what_is_faster(optimised: Optimised, monkeypatch: pytest.MonkeyPatch) -> None:
+    result = optimised(faster=True)
+    assert [a.rule for a in result.applied] == [RULE, "neg-twice"] and result.sites.computed == 2
+    assert result.guards and result.start is not result.original and not result.is_loop
+    assert result.validate().ok and result.bouts[0].name == NAMED
+    assert result.before.time_ms - result.after.time_ms == 20 - 30  # two operators fewer, and three more
+    monkeypatch.setattr(contested, "race", None)  # the cache knows how it ended
+    assert optimised(faster=False).graph == result.graph
+
+
+def test_a_loop_is_over_a_network_with_guards(
+    slow: Priced, optimised: Optimised, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(contested, "HOPELESS", math.inf)
+    result = optimised(faster=True, batch=2, also=contested.LOOP)
+    assert result.is_loop and [a.rule for a in result.applied] == [RULE, "neg-twice"]
+    [x], [y] = (g.info.inputs for g in result.rewriting)
+    assert result.rewriting[0].type_of(x) == result.rewriting[1].type_of(y) == TensorType("float", (1, TOKENS, WIDTH))
+    assert result.before.time_ms == slow.graph(result.original).time_ms == 100 and result.validate().ok
+
+
+def test_what_is_slower_stays(optimised: Optimised) -> None:
+    result = optimised(faster=False)
+    assert [a.rule for a in result.applied] == ["neg-twice"] and result.start is result.original and not result.guards
+
+
+def test_where_every_bit_has_to_stay_denormals_stay(optimised: Optimised) -> None:
+    assert not optimised(faster=True, numerics="exact").guards
+
+
+def test_a_guard_that_fails_costs_a_warning(optimised: Optimised, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: object) -> None:
+        raise CostError("expected room, found none")
+
+    monkeypatch.setattr(contested, "guarded", fails)
+    with pytest.warns(UserWarning, match="not tried without denormals: expected room"):
+        assert not optimised(faster=True).guards
+
+
+def test_an_interruption_ends_the_search(optimised: Optimised, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(contested, "race", interrupted)
+    result = optimised(faster=True)
+    assert result.search.interrupted and not result.guards
+
+
+def test_what_computes_something_else_is_not_run(optimised: Optimised, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(contested.Baseline, "differs", lambda *_: True)
+    monkeypatch.setattr(Contest, "_keep_equal", lambda _: None)
+    assert not optimised(faster=True).guards
+
+
+def test_the_file_that_is_written_has_the_guard(optimised: Optimised) -> None:
+    ops = [node.op_type for node in to_model(optimised(faster=True).graph).graph.node]
+    assert ops.count("ReduceMax") == 1 and ops.count("Softmax") == 2
