@@ -13,7 +13,7 @@ from taso_gym.graph import Graph
 from taso_gym.rules.notation import parse_rules
 from taso_gym.rules.state import RewriteState
 from taso_gym.search import Budget, run
-from taso_gym.search.equal import Screen, equal_part
+from taso_gym.search.equal import Screen, equal_part, writing_the_same
 from taso_gym.search.finalist import Finalist
 from taso_gym.tensor import TensorType
 
@@ -88,6 +88,53 @@ def test_rules_that_an_equal_result_has_are_not_compared_again(found: Finalist, 
     assert screen.passed(found, lambda: 1.0).graph == left.graph
     assert screen.passed(found.without(["neg-neg"]), lambda: 1.0).gains.keys() <= left.gains.keys()
     assert len(asked) == count
+
+
+KERNELS = """
+softmax: Div(Exp(x), ReduceSum(Exp(x), axes=[-1])) => Softmax(x, axis=-1)
+softmax-scaled: Mul(Div(Exp(x), ReduceSum(Exp(x), axes=[-1])), y) => Mul(y, Softmax(x, axis=-1))
+softmax-moved: Transpose(Softmax(x, axis=0), perm=[1, 0]) => Softmax(Transpose(x, perm=[1, 0]), axis=-1)
+softmax-two: Exp(x) => Mul(Softmax(x, axis=-1), Gelu(x))
+softmax-fast [fast]: Exp(x) => Softmax(x, axis=-1)
+sum-of-two: Add(Neg(x), y) => Sum(y, x)
+sum-of-three: Add(Add(Neg(x), y), z) => Sum(y, x, z)
+"""
+
+
+@pytest.mark.parametrize(
+    ("culprit", "alike"),
+    [
+        ("softmax", {"softmax-scaled", "softmax-two", "softmax-fast"}),
+        ("softmax-scaled", {"softmax", "softmax-two", "softmax-fast"}),
+        ("softmax-moved", set[str]()),
+        ("softmax-two", set[str]()),
+        ("softmax-fast", set[str]()),
+        ("sum-of-two", set[str]()),
+    ],
+)
+def test_rules_that_write_the_kernel_of_one_that_differs(culprit: str, alike: set[str]) -> None:
+    """Where a rule writes several, or rounds differently, no kernel is known to be at fault."""
+    assert set(writing_the_same(culprit, RuleSet(parse_rules(KERNELS)))) == alike
+
+
+def test_attention_is_left_out_in_all_its_forms() -> None:
+    """Those with a mask where one with a mask differs; those without don't read what it does."""
+    rules = RuleSet.load("default", numerics="fast")
+    alike = writing_the_same("attention-of-heads-scaled-both-masked", rules)
+    assert {"multi-head-attention-biased-as-standard", "attention-fuse-masked"} <= set(alike)
+    assert "attention-of-heads" not in alike and "multi-head-attention-scaled-both-masked" not in alike
+    assert all("Attention" in rules[rules.index(name)].text for name in alike)
+
+
+def test_what_writes_the_same_kernel_is_left_out_with_it() -> None:
+    b = GraphBuilder({"": 20})
+    e = b.add("Exp", b.input("x", TensorType("float", (4, 4))))
+    b.output("y", b.add("Div", e, b.add("ReduceSum", e, axes=(-1,))))
+    start = RewriteState(b.build(), RuleSet(parse_rules(KERNELS)[:2]), RooflineCost())
+    screen = Screen(lambda graph: has(graph, "Softmax", 1), lambda _: None)
+    with pytest.warns(UserWarning, match="^softmax left out"):
+        left = screen.passed(Finalist("", start, run(start, "greedy", Budget(steps=9))), lambda: 1.0)
+    assert screen.culprits == ("softmax", "softmax-scaled") and not left.found.path
 
 
 def test_what_there_is_no_time_for_is_not_compared(found: Finalist) -> None:

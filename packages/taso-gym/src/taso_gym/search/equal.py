@@ -1,7 +1,8 @@
 """What is left of a result that computes something else than its start when both are run.
 
 Rules are proved, but a kernel may not be as ONNX says: onnxruntime's Attention gives zeros for a query whose keys are
-all masked by the lowest float, where the operators that it stands for give the mean of the values.
+all masked by the lowest float, where the operators that it stands for give the mean of the values. Searches that go on
+would find another way to that kernel, so other rules that write it are left out with the one that did.
 """
 
 from __future__ import annotations
@@ -12,6 +13,10 @@ from collections.abc import Callable
 
 from taso_gym.errors import EquivalenceError, TasoError
 from taso_gym.graph import Graph
+from taso_gym.ops.operator import no_work, one_per_element
+from taso_gym.rules.pattern import calls_of, operator_named
+from taso_gym.rules.rule import Rule
+from taso_gym.rules.ruleset import RuleSet
 from taso_gym.search.finalist import Finalist
 
 
@@ -35,11 +40,29 @@ def equal_part(found: Finalist, differs: Callable[[Graph], bool]) -> tuple[Final
     return found, tuple(culprits)
 
 
+def writing_the_same(name: str, rules: RuleSet) -> tuple[str, ...]:
+    """Return the rules that write the kernel which a rule writes, if that is one: an operator with so many operands.
+
+    None for what rounds differently, and where it has the kernel on its left, too: that isn't at fault.
+    """
+    culprit = rules[rules.index(name)]
+    kernels = _written(culprit)
+    if len(kernels) != 1 or culprit.numerics == "fast":
+        return ()
+    return tuple(rule.name for rule in rules if rule.name != name and kernels <= _written(rule))
+
+
+def _written(rule: Rule) -> set[tuple[str, int]]:
+    """Return the operators that only the right side has, each with its number of operands, but for simple ones."""
+    left, right = ({(call.op, len(call.args)) for call in calls_of(side)} for side in (rule.lhs, rule.rhs))
+    return {(op, count) for op, count in right - left if operator_named(op).flops not in (no_work, one_per_element)}
+
+
 class Screen:
     """Takes the rules out of finalists that make them differ, and remembers which do and which don't.
 
     Attributes:
-        culprits: rules that do.
+        culprits: rules that do, and those that write the same kernel.
     """
 
     def __init__(self, differs: Callable[[Graph], bool] | None, say: Callable[[str], None]) -> None:
@@ -73,6 +96,7 @@ class Screen:
             finalist = finalist.without(self.culprits)
         if finalist.gains.keys() <= self._harmless:
             return finalist
+        rules = finalist.start.rules
         self._say(f"comparing what {finalist.name} computes")
         try:
             rest = equal_part(finalist, differs)
@@ -86,8 +110,9 @@ class Screen:
         finalist, culprits = rest
         if culprits:
             warnings.warn(f"{', '.join(culprits)} left out: with it outputs differ when they are run", stacklevel=2)
-        self.culprits += culprits
         self._harmless |= finalist.gains.keys()
+        alike = (other for name in culprits for other in writing_the_same(name, rules))
+        self.culprits += (*culprits, *(name for name in dict.fromkeys(alike) if name not in self._harmless))
         return finalist
 
 
