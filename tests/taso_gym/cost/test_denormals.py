@@ -7,10 +7,11 @@ import pytest
 from masked import masked_attention
 
 from taso_gym.builder import GraphBuilder
+from taso_gym.cost import denormals
 from taso_gym.cost.denormals import softmaxes, writing_denormals
 from taso_gym.cost.dims import Dims
 from taso_gym.cost.runtime import Runtime
-from taso_gym.cost.small_model import draw_inputs
+from taso_gym.errors import OutOfMemoryError
 from taso_gym.graph import Graph
 from taso_gym.tensor import TensorType
 from taso_gym.weights import array_weight
@@ -20,7 +21,8 @@ pytest.importorskip("onnxruntime")
 
 def found(graph: Graph) -> list[int]:
     """Return the places of the Softmaxes that write denormals, on values that are drawn."""
-    return writing_denormals(graph, draw_inputs(graph, Dims()), Runtime("cpu", 1))
+    nodes = softmaxes(graph)
+    return [nodes.index(node_id) for node_id in writing_denormals(graph, nodes, Dims(), Runtime("cpu", 1))]
 
 
 @pytest.mark.parametrize("batch", [1, 3])
@@ -64,3 +66,14 @@ def test_a_constant_is_computed_beforehand() -> None:
     b.output("y", b.add("Softmax", b.add("Mul", x, mask)))
     graph = b.build()
     assert found(graph) == [] and len(softmaxes(graph)) == 1
+
+
+def test_nothing_is_said_of_softmaxes_that_the_file_has_besides() -> None:
+    graph = masked_attention()
+    assert writing_denormals(graph, softmaxes(graph)[:1], Dims(), Runtime("cpu", 1)) == []
+
+
+def test_what_there_is_no_room_for_is_not_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(denormals, "available_bytes", lambda: 200)
+    with pytest.raises(OutOfMemoryError, match="at most 100 bytes, found 288"):
+        found(masked_attention())

@@ -118,10 +118,14 @@ def test_rules_that_write_the_kernel_of_one_that_differs(culprit: str, alike: se
 
 
 def test_attention_is_left_out_in_all_its_forms() -> None:
-    """Those with a mask where one with a mask differs; those without don't read what it does."""
+    """Those with a mask where one with a mask differs; those without don't read what it does.
+
+    What only computes weights beforehand, or has the operator on both sides, writes no kernel.
+    """
     rules = RuleSet.load("default", numerics="fast")
     alike = writing_the_same("attention-of-heads-scaled-both-masked", rules)
     assert {"multi-head-attention-biased-as-standard", "attention-fuse-masked"} <= set(alike)
+    assert writing_the_same("conv-then-1x1", rules) == writing_the_same("conv-fold-batch-norm", rules) == ()
     assert "attention-of-heads" not in alike and "multi-head-attention-scaled-both-masked" not in alike
     assert all("Attention" in rules[rules.index(name)].text for name in alike)
 

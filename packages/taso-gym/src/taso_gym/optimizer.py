@@ -100,7 +100,7 @@ class Result:
 
     @property
     def rewriting(self) -> tuple[Graph, Graph]:
-        """The original and the result; what of these is for one sample where the result is a loop."""
+        """What the result was rewritten from, and it; where it is a loop both for one sample, the first with guards."""
         return self.start if self.is_loop else self.original, self.rewritten
 
     def rule_counts(self) -> Counter[str]:
@@ -168,7 +168,8 @@ def optimize(
         budget: seconds, or a `Budget`; where costs are measured, measuring those of the start is part of it.
         seed: of the search.
         dims: values of symbolic dimensions for a cost model given by name; they don't enter the file.
-        numerics: the loosest class of rules to use. A RuleSet that is given is used as it is, but refused where it has
+        numerics: the loosest class of rules to use; unless "exact", a model may become a loop, and lose denormal floats
+            (``finalists``). A RuleSet that is given is used as it is, but refused where it has
             other rules than are wanted by "exact" or ``portable``.
         portable: leave out rules with operators beyond the ONNX standard.
         on_progress: called after every step of the search.
@@ -177,7 +178,8 @@ def optimize(
         finalists: where costs are measured in onnxruntime and a time is given, but no number of steps, spend a part of
             it on further searches and on measuring what they find end to end (see `taso_gym.search.contest`); a model
             for a batch is searched for one sample first then, and may become a loop unless every bit has to stay
-            (`taso_gym.batch`).
+            (`taso_gym.batch`), and where denormal floats slow it down, Softmaxes may be kept from writing such
+            (`taso_gym.search.guards`).
         on_contest: called with what is done then.
         **options: handed to the search (``alpha=1.0``, ``width=16``).
 
@@ -242,14 +244,15 @@ def _result(
         warnings.warn(f"{error}; the rule is left out", stacklevel=3)
         rest = Finalist("", start, found).without([error.rule])
         return _result(original, rest.start, rest.found, goal, bouts, guards)
-    graph, costed, samples = found.state.graph, (start.cost, found.state.cost), batch_size(original)
+    graph, before, after = found.state.graph, start.cost, found.state.cost
+    if (samples := batch_size(original)) != batch_size(start.graph):
+        whole, after = whole or in_a_loop(graph, original), Cost(*(samples * part for part in after))
+        assert judge
+        judge = costs.load(judge, start=original)  # by the times that the loop is costed by
     if start.graph is not original:
         assert judge
-        judge = costs.load(judge, start=original)  # by the times that a loop is costed by
-        costed = judge.graph(original), found.state.cost
-    if samples != batch_size(start.graph):
-        whole = whole or in_a_loop(graph, original)
-        costed = costed[0], Cost(*(samples * part for part in found.state.cost))
+        before = judge.graph(original)
+    costed = before, after
     ends = [quantities(g, c, judge) for g, c in zip((original, graph), costed, strict=True)]
     both = {name: (ends[0][name], ends[1][name]) for name in ends[0]}
     share = judge.share_recorded(graph) if isinstance(judge, RecordedCost) else None

@@ -137,9 +137,16 @@ class OnnxRuntimeCost(MeasuredCost):
         """
         return slower_in_place(*self._in_place(graph)) if self._cold else {}
 
-    def remembered(self, name: str, measure: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-        """Return what the cache of measurements has under a name, measured now if it has nothing (`Findings.found`)."""
-        return self._node_times.found(f"{name} of opset {self._opset}[{self._dims.key}]", measure)
+    def recall(self, name: str) -> dict[str, Any] | None:
+        """Return what the cache of measurements has under a name, of these sizes and this opset."""
+        return self._node_times.recall(self._named(name))
+
+    def remember(self, name: str, value: dict[str, Any]) -> None:
+        """Put something into the cache of measurements."""
+        self._node_times.remember(self._named(name), value)
+
+    def _named(self, name: str) -> str:
+        return f"{name} of opset {self._opset}[{self._dims.key}]"
 
     def _share_in_place(self, graph: Graph) -> float:
         """Return the share that a graph says; the usual one where it can't be run."""
@@ -149,7 +156,7 @@ class OnnxRuntimeCost(MeasuredCost):
         self, graph: Graph
     ) -> tuple[Mapping[str, int], Callable[[str, float], int], Mapping[str, tuple[int, float]]]:
         """Return how often each kernel is executed for a graph, what one costs, and what they take there."""
-        found = self.remembered(f"in place {graph.hash:016x}", partial(self._run, graph))
+        found = self._node_times.found(self._named(f"in place {graph.hash:016x}"), partial(self._run, graph))
         regions = list(self.regions(graph))
         self.expect_regions(regions)
         executed = Counter(key for region in regions for key in self.executed_in(region) or ())

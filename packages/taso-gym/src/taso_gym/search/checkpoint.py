@@ -20,6 +20,14 @@ CHECKPOINT_SECONDS = 30.0
 """A search in progress is written down so often."""
 
 
+def graph_of(path: str | Path | None) -> str | None:
+    """Return the digest of the graph that the search of a file began with; None without a file, or a damaged one."""
+    try:
+        return json.loads(Path(path).read_text())["identity"]["graph"] if path else None
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return None
+
+
 class Checkpoint:
     """The file of a search in progress; says nothing when there is none."""
 

@@ -203,14 +203,15 @@ class Contest:
         if share is None or self._over() or any(abs(share - tried) < FIT_APART for tried in self._shares):
             return None
         self._shares.append(share)
-        graph, rules = self._first.start.graph, self.best.start.rules
+        graph, rules = self._first.start.graph, remaining(self.best.start.rules, self._screen.culprits)
         name = f"{share:.0%} of what is read out of the cache"
         return self._again(name, RewriteState(graph, rules, self._model.with_outside(share)))
 
     def _searched_without(self, rule: str, idle: float = AGAIN * IDLE, until: float = math.inf) -> Finalist | None:
         if self._over():
             return None
-        start = RewriteState(self._first.start.graph, remaining(self.best.start.rules, [rule]), self.best.model)
+        rules = remaining(self.best.start.rules, [rule, *self._screen.culprits])
+        start = RewriteState(self._first.start.graph, rules, self.best.model)
         return self._again(f"{self.best.name}, without ever {rule}", start, idle, until)
 
     def _left(self, until: float = math.inf) -> float:

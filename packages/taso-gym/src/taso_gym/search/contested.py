@@ -25,6 +25,7 @@ from taso_gym.errors import ModelError, TasoError
 from taso_gym.graph import Graph
 from taso_gym.rules.state import Match, RewriteState
 from taso_gym.search.bouts import Bout, expected_seconds
+from taso_gym.search.checkpoint import graph_of
 from taso_gym.search.contest import FIRST, IDLE, Contest
 from taso_gym.search.finalist import Finalist, retraced
 from taso_gym.search.guards import NAMED, guarded
@@ -34,6 +35,8 @@ from taso_gym.search.run import GRACE_S, Budget, SearchResult, run
 SAMPLE, LAST = 0.3, 0.2
 """Parts of the time for the first search of a network for one sample, and of what is left for the race, at most but for
 two heats: these take longer where runs take seconds."""
+GUARDED = 0.5
+"""Part of the time for the race of a model without denormal floats, as long as it is expected to take at most."""
 HOPELESS = 1.5
 """A loop that is predicted to take so many times as long as the batch at once isn't run. Each has been looked at once,
 by which short kernels, as those for one sample, seem to take a quarter longer than they do."""
@@ -134,35 +137,42 @@ class ContestedSearch:
         return Ended(best.start, found, graph, tuple(self._bouts), self._guards)
 
     def _guard(self, ends: float) -> None:
-        """Begin without denormal floats where that surely is faster when it is run."""
+        """Begin without denormal floats where that surely is faster when it is run, or a checkpoint has begun so."""
         if not self._may_round:
             return
         try:
             held = guarded(self._start)
             if not held or not self._pays(held, ends):
                 return
-            start, self._guards = self._start, held
-            self._model = self._model.started(held.graph)
-            self._start = RewriteState(held.graph, start.rules, self._model)
+            model = self._model.started(held.graph)
+            start = RewriteState(held.graph, self._start.rules, model)
         except KeyboardInterrupt:
             self._interrupted = True
+            self._kept.pop("checkpoint", None)  # of a search that may begin elsewhere
         except (TasoError, MemoryError, OSError) as error:
             warnings.warn(f"not tried {NAMED}: {error}", stacklevel=2)
+        else:
+            self._start, self._model, self._guards = start, model, held
 
     def _pays(self, held: Finalist, ends: float) -> bool:
-        """Return whether a model without denormal floats is faster: once it ran, a cache of times knows."""
+        """Return whether a model without denormal floats is faster, which a checkpoint or a cache of times may know."""
+        if begun := graph_of(self._kept.get("checkpoint")):
+            return begun == held.graph.canonical_digest()
+        name, run_ms = f"faster {NAMED}: {held.graph.hash:016x}", self._start.cost.time_ms
+        if self._model.recall(name):
+            return True
+        if expected_seconds(run_ms, 1) > GUARDED * (ends - time.monotonic()):
+            return False
+        if Baseline(self._start.graph).differs(held.graph):
+            return False
+        if is_faster := self._wins(("as given", self._start.graph), held.name, held.graph, run_ms, ends):
+            self._model.remember(name, {"faster": True})
+        return is_faster
 
-        def find() -> dict[str, Any]:
-            if Baseline(self._start.graph).differs(held.graph):
-                return {"faster": False}
-            return {"faster": self._wins("as given", self._start.graph, held.name, held.graph, ends)}
-
-        return self._model.remembered(f"guards of {held.graph.hash:016x}", find).get("faster", False)
-
-    def _wins(self, holder: str, first: Graph, name: str, graph: Graph, ends: float) -> bool:
+    def _wins(self, holder: tuple[str, Graph], name: str, graph: Graph, run_ms: float, ends: float) -> bool:
         """Return whether a graph surely is faster than another in a race, for which there is a part of what is left."""
         until = time.monotonic() + LAST * (ends - time.monotonic())
-        held = race((holder, first), {name: graph}, self._measured, {}, self._start.cost.time_ms, until)
+        held = race(holder, {name: graph}, self._measured, {}, run_ms, until)
         self._bouts += [Bout(name, speedup) for name, speedup in held.speedups.items()]
         return bool(held.winner)
 
@@ -211,7 +221,7 @@ class ContestedSearch:
             return self._written(loop, *left) if cut_short and is_better else left
         try:
             raced = self._whole(loop)
-            is_faster = self._wins(WHOLE, whole.graph, LOOP, raced, ends)
+            is_faster = self._wins((WHOLE, whole.graph), LOOP, raced, self._time_ps(whole) / 1e9, ends)
         except KeyboardInterrupt:
             self._interrupted = True
             return left

@@ -15,8 +15,8 @@ from taso_gym.errors import EquivalenceError, TasoError
 from taso_gym.graph import Graph
 from taso_gym.ops.operator import no_work, one_per_element
 from taso_gym.rules.pattern import calls_of, operator_named
-from taso_gym.rules.rule import Rule
-from taso_gym.rules.ruleset import RuleSet
+from taso_gym.rules.rule import Call, Rest, Rule, Var
+from taso_gym.rules.ruleset import RuleSet, operators_of
 from taso_gym.search.finalist import Finalist
 
 
@@ -53,9 +53,19 @@ def writing_the_same(name: str, rules: RuleSet) -> tuple[str, ...]:
 
 
 def _written(rule: Rule) -> set[tuple[str, int]]:
-    """Return the operators that only the right side has, each with its number of operands, but for simple ones."""
-    left, right = ({(call.op, len(call.args)) for call in calls_of(side)} for side in (rule.lhs, rule.rhs))
-    return {(op, count) for op, count in right - left if operator_named(op).flops not in (no_work, one_per_element)}
+    """Return the operators that only the right side has, each with its number of operands.
+
+    But for simple ones, and those that compute weights beforehand.
+    """
+    fixed = {str(c.args[0].value) for c in rule.conditions if c.kind == "call" and c.value == "const"}
+    read, calls = operators_of(rule.lhs), [call for call in calls_of(rule.rhs) if not _names(call) <= fixed]
+    written = {(call.op, len(call.args)) for call in calls if call.op not in read}
+    return {(op, count) for op, count in written if operator_named(op).flops not in (no_work, one_per_element)}
+
+
+def _names(call: Call) -> set[str]:
+    """Return the variables that stand for operands in a term."""
+    return {arg.name for inner in calls_of([call]) for arg in inner.args if isinstance(arg, Var | Rest)}
 
 
 class Screen:
@@ -111,8 +121,8 @@ class Screen:
         if culprits:
             warnings.warn(f"{', '.join(culprits)} left out: with it outputs differ when they are run", stacklevel=2)
         self._harmless |= finalist.gains.keys()
-        alike = (other for name in culprits for other in writing_the_same(name, rules))
-        self.culprits += (*culprits, *(name for name in dict.fromkeys(alike) if name not in self._harmless))
+        alike = {other for name in culprits for other in writing_the_same(name, rules)} - self._harmless
+        self.culprits = tuple(dict.fromkeys((*self.culprits, *culprits, *sorted(alike))))
         return finalist
 
 

@@ -1,22 +1,19 @@
 """Softmaxes that write no denormal floats, in place of those that do where that makes a model slow.
 
 It isn't a rule, as it isn't an identity: scores that are more than 50 below the largest of their row are taken for 50
-below it. Their weights become e^-50 = 2e-22 of the largest, or less, where they were less; all of a row are 1 together,
-and float32 rounds at 6e-8 of that. Smaller ones could make denormal floats of what they are multiplied by.
+below it. Their weights become e^-50 = 2e-22 of the largest where they were less; all of a row are 1 together, and
+float32 rounds at 6e-8 of that. Smaller ones could make denormal floats of what they are multiplied by.
 
 No costs say what it is worth, as kernels are measured with values of usual size: the whole is run against the model as
-given, once for a cache of times. Searches begin with what is faster.
+given, and searches begin with what is faster.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
 from taso_gym.cost.denormals import softmaxes, writing_denormals
 from taso_gym.cost.dims import Dims, bind_dims
 from taso_gym.cost.onnxruntime import OnnxRuntimeCost
-from taso_gym.cost.small_model import draw_inputs
-from taso_gym.graph import Graph
+from taso_gym.graph import producer_of
 from taso_gym.rules.notation import parse_rules
 from taso_gym.rules.ruleset import RuleSet
 from taso_gym.rules.state import RewriteState
@@ -36,30 +33,26 @@ NAMED = "without denormals"
 def guarded(start: RewriteState) -> Finalist | None:
     """Return a start with guards before the Softmaxes whose denormal floats slow it down; None without any.
 
+    Not before one whose result the graph gives, which may be compared by its logarithm.
+
     Raises:
         ModelError: the graph has more weights than a model in memory may have.
         CostError: it can't be run.
+        OutOfMemoryError: there is no room to look at what its Softmaxes write.
     """
-    model = start.cost_model
+    graph, model = start.graph, start.cost_model
     assert isinstance(model, OnnxRuntimeCost)
-    if not model.slower_in_place(start.graph):
+    if not model.slower_in_place(graph):
         return None
-    nodes = {(node_id,) for node_id in _writing_denormals(start.graph, model)}
-    first = state = RewriteState(start.graph, GUARD, model)
-    path = [match for match in first.matches[0] if match.nodes in nodes]
-    if not path:
+    first = state = RewriteState(graph, GUARD, model)
+    given = set(map(producer_of, graph.outputs))
+    places = {match.nodes[0]: match for match in first.matches[0] if match.nodes[0] not in given}
+    if not places:
         return None
+    dims = Dims(bind_dims(graph, model.dims))
+    found = writing_denormals(graph, softmaxes(graph), dims, model.runtime)
+    path = tuple(places[node_id] for node_id in found if node_id in places)
     for match in path:
         state = state.apply(match)
-    found = SearchResult(state, tuple(path), explored=0, seconds=0.0, exhausted=True, interrupted=False)
-    return Finalist(NAMED, first, found)
-
-
-def _writing_denormals(graph: Graph, model: OnnxRuntimeCost) -> list[int]:
-    def find() -> dict[str, Any]:
-        feeds = draw_inputs(graph, Dims(bind_dims(graph, model.dims)))
-        return {"softmaxes": writing_denormals(graph, feeds, model.runtime)}
-
-    places = model.remembered(f"denormals of {graph.hash:016x}", find).get("softmaxes", ())
-    nodes = softmaxes(graph)
-    return [nodes[place] for place in places]
+    ended = SearchResult(state, path, explored=0, seconds=0.0, exhausted=True, interrupted=False)
+    return Finalist(NAMED, first, ended) if path else None
