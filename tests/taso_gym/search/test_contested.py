@@ -14,6 +14,7 @@ from cost_graphs import weight
 from priced_costs import Priced
 
 from taso_gym import optimize
+from taso_gym.batch import batch_size
 from taso_gym.builder import GraphBuilder
 from taso_gym.cost.measurement import THREAD_CPU, Measurement
 from taso_gym.errors import CostError, ModelError
@@ -153,6 +154,29 @@ def test_the_batch_is_searched_from_what_was_found_for_one_sample(
     result = optimised(loops_are_fast=False, of_one=10.0)
     assert not result.is_loop and known == [2]
     assert {a.rule for a in result.applied} == {"relu-twice", "neg-twice"}
+
+
+def test_what_differs_for_one_sample_is_not_searched_for_in_the_batch(
+    optimised: Optimised, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor is the batch compared to know that."""
+    searched, asked, sets = run, list[int](), list[set[str]]()
+
+    def differs(baseline: contested.Baseline, graph: Graph) -> bool:
+        asked.append(batch_size(graph))
+        return batch_size(graph) == 1 and sum(node.sig.op.name == "Neg" for _, node in graph.operators()) < 2
+
+    def noted(start: RewriteState, *given: Any, **options: Any) -> SearchResult:
+        sets.append({rule.name for rule in start.rules})
+        return searched(start, *given, **options)
+
+    monkeypatch.setattr(contested.Baseline, "differs", differs)
+    monkeypatch.setattr(contested, "run", noted)
+    monkeypatch.setattr(Contest, "_keep_equal", nothing)
+    with pytest.warns(UserWarning, match="neg-twice left out"):
+        result = optimised()
+    assert sets == [{"relu-twice", "neg-twice"}, {"relu-twice"}] and set(asked) == {1}
+    assert {a.rule for a in result.applied} == {"relu-twice"} and result.is_loop
 
 
 def test_a_network_that_mostly_reads_weights_is_no_loop(optimised: Optimised, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -126,7 +126,7 @@ def test_searches_begin_with_what_is_faster(optimised: Optimised, monkeypatch: p
     assert result.validate().ok and result.bouts[0].name == NAMED
     assert result.before.time_ms - result.after.time_ms == 2 - 3  # two operators fewer, and three more
     monkeypatch.setattr(contested, "race", None)  # the cache knows how it ended
-    monkeypatch.setattr(contested, "expected_seconds", lambda *_: math.inf)
+    monkeypatch.setattr(guards, "expected_seconds", lambda *_: math.inf)
     assert optimised(faster=False).graph == result.graph
 
 
@@ -151,7 +151,7 @@ def test_what_was_slower_once_is_tried_again(optimised: Optimised) -> None:
 
 
 def test_without_time_for_a_race_there_is_none(optimised: Optimised, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(contested, "expected_seconds", lambda *_: math.inf)
+    monkeypatch.setattr(guards, "expected_seconds", lambda *_: math.inf)
     assert not optimised(faster=True).guards
 
 
@@ -212,7 +212,7 @@ def test_what_is_cut_short_begins_as_given(
 
 
 def test_what_computes_something_else_is_not_run(optimised: Optimised, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(contested.Baseline, "differs", lambda *_: True)
+    monkeypatch.setattr(guards.Baseline, "differs", lambda *_: True)
     monkeypatch.setattr(Contest, "_keep_equal", lambda _: None)
     assert not optimised(faster=True).guards
 

@@ -12,6 +12,7 @@ import time
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
 from taso_gym.batch import batch_size, for_one_sample, in_a_loop, nodes_of_batch
@@ -25,18 +26,16 @@ from taso_gym.errors import ModelError, TasoError
 from taso_gym.graph import Graph
 from taso_gym.rules.state import Match, RewriteState
 from taso_gym.search.bouts import Bout, expected_seconds
-from taso_gym.search.checkpoint import graph_of
 from taso_gym.search.contest import FIRST, IDLE, Contest
-from taso_gym.search.finalist import Finalist, retraced
-from taso_gym.search.guards import NAMED, guarded
+from taso_gym.search.equal import Screen
+from taso_gym.search.finalist import Finalist, remaining, retraced
+from taso_gym.search.guards import NAMED, guarded, pays
 from taso_gym.search.race import race
 from taso_gym.search.run import GRACE_S, Budget, SearchResult, run
 
 SAMPLE, LAST = 0.3, 0.2
 """Parts of the time for the first search of a network for one sample, and of what is left for the race, at most but for
 two heats: these take longer where runs take seconds."""
-GUARDED = 0.5
-"""Part of the time for the race of a model without denormal floats, as long as it is expected to take at most."""
 HOPELESS = 1.5
 """A loop that is predicted to take so many times as long as the batch at once isn't run. Each has been looked at once,
 by which short kernels, as those for one sample, seem to take a quarter longer than they do."""
@@ -46,7 +45,7 @@ for one sample, and longer where what the model executes was measured before, an
 MOST_BYTES = 200_000_000
 """Of weights that a network for one sample has, of twice as much after it was rewritten: they are in the loop's node,
 which is copied and parsed whole, and a network with more mostly reads them."""
-WHOLE, LOOP = "the batch at once", "sample by sample"
+AS_GIVEN, WHOLE, LOOP = "as given", "the batch at once", "sample by sample"
 
 
 class Ended(NamedTuple):
@@ -114,7 +113,7 @@ class ContestedSearch:
         spend = spend._replace(idle=min(IDLE * spend.seconds, spend.idle))
         self._guard(ends)
         has_time = costing < COSTING * seconds and not self._interrupted
-        lone = self._for_one_sample(spend._replace(seconds=SAMPLE * seconds)) if has_time else None
+        lone = self._for_one_sample(spend._replace(seconds=SAMPLE * seconds), ends) if has_time else None
         loop = lone if self._may_round and constant_bytes(self._start.graph) <= MOST_BYTES else None
         left = self._first_part(ends - time.monotonic(), loop)
         enough = Budget(GRACE_S, steps=len(self._known)) if self._interrupted else spend._replace(seconds=left)
@@ -141,8 +140,11 @@ class ContestedSearch:
         if not self._may_round:
             return
         try:
-            held = guarded(self._start)
-            if not held or not self._pays(held, ends):
+            held, time_ms = guarded(self._start), self._start.cost.time_ms
+            if held is None:
+                return
+            wins = partial(self._wins, (AS_GIVEN, self._start.graph), NAMED, held.graph, time_ms, ends)
+            if not pays(held, self._kept.get("checkpoint"), ends - time.monotonic(), wins):
                 return
             model = self._model.started(held.graph)
             start = RewriteState(held.graph, self._start.rules, model)
@@ -153,21 +155,6 @@ class ContestedSearch:
             warnings.warn(f"not tried {NAMED}: {error}", stacklevel=2)
         else:
             self._start, self._model, self._guards = start, model, held
-
-    def _pays(self, held: Finalist, ends: float) -> bool:
-        """Return whether a model without denormal floats is faster, which a checkpoint or a cache of times may know."""
-        if begun := graph_of(self._kept.get("checkpoint")):
-            return begun == held.graph.canonical_digest()
-        name, run_ms = f"faster {NAMED}: {held.graph.hash:016x}", self._start.cost.time_ms
-        if self._model.recall(name):
-            return True
-        if expected_seconds(run_ms, 1) > GUARDED * (ends - time.monotonic()):
-            return False
-        if Baseline(self._start.graph).differs(held.graph):
-            return False
-        if is_faster := self._wins(("as given", self._start.graph), held.name, held.graph, run_ms, ends):
-            self._model.remember(name, {"faster": True})
-        return is_faster
 
     def _wins(self, holder: tuple[str, Graph], name: str, graph: Graph, run_ms: float, ends: float) -> bool:
         """Return whether a graph surely is faster than another in a race, for which there is a part of what is left."""
@@ -182,7 +169,7 @@ class ContestedSearch:
         has_room = races < (1 - FIRST) * left
         return max((FIRST if has_room else 1 - (LAST if loop else 0.0)) * left, 0.0)
 
-    def _for_one_sample(self, spend: Budget) -> Finalist | None:
+    def _for_one_sample(self, spend: Budget, ends: float) -> Finalist | None:
         """Return what a search finds for one sample, if the model is for a batch and the samples are known apart."""
         graph = self._start.graph
         sample = for_one_sample(graph)
@@ -194,12 +181,26 @@ class ContestedSearch:
             start = RewriteState(sample, self._start.rules, self._model.started(sample))
             left = max(spend.seconds - (time.monotonic() - began), 0.0)
             lone = self._first(start, spend._replace(seconds=left))
+            lone = self._screened(lone, ends)
             self._known = self._way_of_batch(lone)
         except KeyboardInterrupt:
             self._interrupted = True
         except (TasoError, MemoryError, OSError) as error:  # a kernel that doesn't run for one sample, perhaps
             self._say(str(error))
         return lone
+
+    def _screened(self, lone: Finalist, ends: float) -> Finalist:
+        """Return what is left of what was found for one sample if it computes something else.
+
+        The batch is searched without the rules that make it so, which it takes longer to tell of a batch.
+        """
+        until = time.monotonic() + LAST * (ends - time.monotonic())
+        screen = Screen(Baseline(lone.start.graph).differs, self._say)
+        left = screen.passed(lone, lambda: 0.0 if self._interrupted else until - time.monotonic())
+        if screen.culprits:
+            rules = remaining(self._start.rules, screen.culprits)
+            self._start = RewriteState(self._start.graph, rules, self._model)
+        return left
 
     def _way_of_batch(self, lone: Finalist) -> list[Match]:
         """Return the way to what was found for one sample, as far as there is one for the batch."""

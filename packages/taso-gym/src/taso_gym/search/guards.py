@@ -10,13 +10,19 @@ given, and searches begin with what is faster.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
+
 from taso_gym.cost.denormals import softmaxes, writing_denormals
 from taso_gym.cost.dims import Dims, bind_dims
 from taso_gym.cost.onnxruntime import OnnxRuntimeCost
+from taso_gym.equivalence import Baseline
 from taso_gym.graph import producer_of
 from taso_gym.rules.notation import parse_rules
 from taso_gym.rules.ruleset import RuleSet
 from taso_gym.rules.state import RewriteState
+from taso_gym.search.bouts import expected_seconds
+from taso_gym.search.checkpoint import graph_of
 from taso_gym.search.finalist import Finalist
 from taso_gym.search.run import SearchResult
 
@@ -28,6 +34,8 @@ GUARD = RuleSet(
     )
 )
 NAMED = "without denormals"
+RACED = 0.5
+"""Part of the time that a race is expected to take at most where there is one."""
 
 
 def guarded(start: RewriteState) -> Finalist | None:
@@ -56,3 +64,28 @@ def guarded(start: RewriteState) -> Finalist | None:
         state = state.apply(match)
     ended = SearchResult(state, path, explored=0, seconds=0.0, exhausted=True, interrupted=False)
     return Finalist(NAMED, first, ended) if path else None
+
+
+def pays(held: Finalist, checkpoint: str | Path | None, seconds: float, wins: Callable[[], bool]) -> bool:
+    """Return whether a guarded model is faster, which a checkpoint or a cache of times may know.
+
+    Args:
+        held: of `guarded`.
+        checkpoint: file of a search that may have begun with it, or without.
+        seconds: that are left.
+        wins: whether it surely is faster in a race.
+
+    Raises:
+        TasoError: one of the two can't be run.
+    """
+    model, start = held.model, held.start
+    if begun := graph_of(checkpoint):
+        return begun == held.graph.canonical_digest()
+    name = f"faster {NAMED}: {held.graph.hash:016x}"
+    if model.recall(name):
+        return True
+    if expected_seconds(start.cost.time_ms, 1) > RACED * seconds or Baseline(start.graph).differs(held.graph):
+        return False
+    if is_faster := wins():
+        model.remember(name, {"faster": True})
+    return is_faster
