@@ -70,6 +70,12 @@ def test_the_rest_of_the_way_is_kept(finalist: Finalist, dropped: set[str], left
     assert found.name == f"first, without {', '.join(sorted(dropped))}"
 
 
+def test_rules_that_it_was_found_without_are_not_in_its_name(finalist: Finalist) -> None:
+    left = finalist.without({"neg"})
+    assert left.without({"neg", "abs"}).name == "first, without neg, without abs"
+    assert left.without({"neg"}).name == "first, without neg"
+
+
 def test_its_way_leads_there_from_its_start(finalist: Finalist) -> None:
     found = finalist.without({"after-neg"})
     state = found.start

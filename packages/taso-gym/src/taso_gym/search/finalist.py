@@ -89,7 +89,7 @@ class Finalist:
         """Return what is left of it without some rules: every rewrite on the way that needs none of theirs."""
         start = RewriteState(self.start.graph, remaining(self.start.rules, rules), self.start.cost_model)
         state, path = retraced([rewrite for rewrite in self.way if rewrite.rule not in rules], start)
-        used = sorted(self.rules.intersection(rules))
+        used = sorted(self.gains.keys() & set(rules))
         named = f"{self.name}, without {', '.join(used)}" if used else self.name
         return Finalist(named, start, replace(self.found, state=state, path=tuple(path)))
 
