@@ -6,13 +6,14 @@ import numpy as np
 
 from taso_gym.builder import GraphBuilder
 from taso_gym.graph import Graph
+from taso_gym.symbolic import Dim
 from taso_gym.tensor import TensorType
 from taso_gym.weights import array_weight
 
 TOKENS, WIDTH = 6, 8
 
 
-def masked_attention(dtype: str = "float", batch: int = 1, masked: int = 1, *, told: bool = False) -> Graph:
+def masked_attention(dtype: str = "float", batch: Dim = 1, masked: int = 1, *, told: bool = False) -> Graph:
     """Blocks of attention, all but the first with a mask of -100 for half of the keys, and two operators too many.
 
     With ``told`` the last weights are a result, too.

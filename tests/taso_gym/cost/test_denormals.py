@@ -13,6 +13,7 @@ from taso_gym.cost.dims import Dims
 from taso_gym.cost.runtime import Runtime
 from taso_gym.errors import OutOfMemoryError
 from taso_gym.graph import Graph
+from taso_gym.symbolic import Dim, symbol
 from taso_gym.tensor import TensorType
 from taso_gym.weights import array_weight
 
@@ -25,8 +26,8 @@ def found(graph: Graph) -> list[int]:
     return [nodes.index(node_id) for node_id in writing_denormals(graph, nodes, Dims(), Runtime("cpu", 1))]
 
 
-@pytest.mark.parametrize("batch", [1, 3])
-def test_the_one_behind_the_mask_does(batch: int) -> None:
+@pytest.mark.parametrize("batch", [1, 3, symbol("batch")])
+def test_the_one_behind_the_mask_does(batch: Dim) -> None:
     graph = masked_attention(batch=batch)
     assert found(graph) == [1] and len(softmaxes(graph)) == 2
     assert graph.nodes[softmaxes(graph)[1]].inputs != graph.nodes[softmaxes(graph)[0]].inputs

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from masked import TOKENS, WIDTH, masked_attention
 from numpy.typing import NDArray
+from onnx.parser import parse_model
 from priced_costs import Priced
 
 from taso_gym import optimize
@@ -19,7 +20,7 @@ from taso_gym.builder import GraphBuilder
 from taso_gym.cost.measurement import THREAD_CPU, Measurement
 from taso_gym.errors import CostError, OptionError
 from taso_gym.graph import Graph
-from taso_gym.onnx_io import to_model
+from taso_gym.onnx_io import from_model, to_model
 from taso_gym.onnx_io.reference import run_graph
 from taso_gym.ops.floating import FLOAT64
 from taso_gym.optimizer import Result
@@ -97,6 +98,14 @@ def test_what_is_not_slow_is_not_looked_at(tmp_path: Path, monkeypatch: pytest.M
 def test_softmaxes_of_other_types_stay(slow: Priced) -> None:
     """Float64 has smaller numbers, and float16 none as small."""
     assert guarded(RewriteState(masked_attention("double"), RULES, slow)) is None
+
+
+def test_a_softmax_of_two_dimensions_has_none(slow: Priced, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Below opset 13 it is over all axes from one on: an operator that isn't rewritten, and the model isn't run."""
+    monkeypatch.setattr(guards, "writing_denormals", None)
+    text = '<ir_version: 7, opset_import: ["" : 12]> g (float[2, 3] x) => (float[2, 3] y) {s = Softmax(x) y = Neg(s)}'
+    monkeypatch.setattr(Priced, "opaque_time", lambda *_: (1, 1))
+    assert guarded(RewriteState(from_model(parse_model(text)), RULES, slow)) is None
 
 
 Optimised = Callable[..., Result]
