@@ -156,10 +156,11 @@ def test_the_batch_is_searched_from_what_was_found_for_one_sample(
     assert {a.rule for a in result.applied} == {"relu-twice", "neg-twice"}
 
 
+@pytest.mark.parametrize("checkpoint", [False, True])
 def test_what_differs_for_one_sample_is_not_searched_for_in_the_batch(
-    optimised: Optimised, monkeypatch: pytest.MonkeyPatch
+    checkpoint: bool, optimised: Optimised, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nor is the batch compared to know that."""
+    """Nor is the batch compared to know that. But a search with a checkpoint is taken up with the same rules."""
     searched, asked, sets = run, list[int](), list[set[str]]()
 
     def differs(baseline: contested.Baseline, graph: Graph) -> bool:
@@ -174,8 +175,9 @@ def test_what_differs_for_one_sample_is_not_searched_for_in_the_batch(
     monkeypatch.setattr(contested, "run", noted)
     monkeypatch.setattr(Contest, "_keep_equal", nothing)
     with pytest.warns(UserWarning, match="neg-twice left out"):
-        result = optimised()
-    assert sets == [{"relu-twice", "neg-twice"}, {"relu-twice"}] and set(asked) == {1}
+        result = optimised(checkpoint=tmp_path / "search.json" if checkpoint else None)
+    both = {"relu-twice", "neg-twice"}
+    assert sets == [both, both if checkpoint else {"relu-twice"}] and set(asked) == {1}
     assert {a.rule for a in result.applied} == {"relu-twice"} and result.is_loop
 
 

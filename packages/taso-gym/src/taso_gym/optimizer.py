@@ -169,8 +169,8 @@ def optimize(
         seed: of the search.
         dims: values of symbolic dimensions for a cost model given by name; they don't enter the file.
         numerics: the loosest class of rules to use; unless "exact", a model may become a loop, and lose denormal floats
-            (``finalists``). A RuleSet that is given is used as it is, but refused where it has
-            other rules than are wanted by "exact" or ``portable``.
+            (``finalists``). A RuleSet that is given is used as it is, but refused where it has other rules than are
+            wanted by "exact" or ``portable``.
         portable: leave out rules with operators beyond the ONNX standard.
         on_progress: called after every step of the search.
         checkpoint: file to write now and then, and to go on from.
@@ -252,8 +252,7 @@ def _result(
     if start.graph is not original:
         assert judge
         before = judge.graph(original)
-    costed = before, after
-    ends = [quantities(g, c, judge) for g, c in zip((original, graph), costed, strict=True)]
+    ends = [quantities(g, c, judge) for g, c in ((original, before), (graph, after))]
     both = {name: (ends[0][name], ends[1][name]) for name in ends[0]}
     share = judge.share_recorded(graph) if isinstance(judge, RecordedCost) else None
     result = whole or graph
@@ -261,7 +260,8 @@ def _result(
         original,
         result,
         start.graph,
-        *costed,
+        before,
+        after,
         tuple(applied),
         found,
         goal,

@@ -192,12 +192,13 @@ class ContestedSearch:
     def _screened(self, lone: Finalist, ends: float) -> Finalist:
         """Return what is left of what was found for one sample if it computes something else.
 
-        The batch is searched without the rules that make it so, which it takes longer to tell of a batch.
+        The batch is searched without the rules that make it so, which it takes longer to tell of a batch; but for a
+        search with a checkpoint, which is taken up with the same rules.
         """
         until = time.monotonic() + LAST * (ends - time.monotonic())
         screen = Screen(Baseline(lone.start.graph).differs, self._say)
         left = screen.passed(lone, lambda: 0.0 if self._interrupted else until - time.monotonic())
-        if screen.culprits:
+        if screen.culprits and not self._kept.get("checkpoint"):
             rules = remaining(self._start.rules, screen.culprits)
             self._start = RewriteState(self._start.graph, rules, self._model)
         return left
