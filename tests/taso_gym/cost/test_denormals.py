@@ -50,14 +50,15 @@ def test_an_output_and_a_softmax_over_and_over() -> None:
     assert len(softmaxes(graph)) == 2 and 1 not in found(graph)
 
 
-def test_few_do_not_count() -> None:
-    """One of 200 is the score of a mask."""
+@pytest.mark.parametrize(("masked", "score", "written"), [(1, -92, []), (9, -92, [0]), (9, -1000, [])])
+def test_only_many_of_them_count(masked: int, score: float, written: list[int]) -> None:
+    """One of 200 is too few; and zeros, which a lower score gives, are none."""
     b = GraphBuilder({"": 20})
     scores = np.zeros((1, 200), np.float32)
-    scores[0, 0] = -100
+    scores[0, :masked] = score
     x = b.input("x", TensorType("float", (1, 200)))
     b.output("y", b.add("Softmax", b.add("Add", x, b.weight("w", *array_weight(scores)))))
-    assert found(b.build()) == []
+    assert found(b.build()) == written
 
 
 def test_a_constant_is_computed_beforehand() -> None:

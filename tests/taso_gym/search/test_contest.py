@@ -458,6 +458,25 @@ def test_searches_that_take_all_their_time_leave_some_to_measure(
     assert asked
 
 
+def test_further_searches_do_without_what_made_outputs_differ(first: Finalist, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whichever of those that write the kernel the best so far could have used."""
+    begun, (culprit, other, *_) = list[set[str]](), sorted(first.rules)
+
+    def noted(_contest: Contest, name: str, start: RewriteState, *_: float) -> Finalist:
+        begun.append({rule.name for rule in start.rules})
+        return Finalist(name, start, first.found)
+
+    def search(contest: Contest) -> None:
+        contest._screen.culprits = (culprit,)
+        contest._searched_without(other)
+        contest._by_share(0.75)
+
+    monkeypatch.setattr(Contest, "_again", noted)
+    monkeypatch.setattr(Contest, "_go_on", search)
+    Contest(first).run(60.0)
+    assert begun == [first.rules - {culprit, other}, first.rules - {culprit}]
+
+
 def test_no_search_begins_when_the_time_is_over(first: Finalist, taking: Any) -> None:
     asked = taking(lambda _: 1.0)
     assert Contest(first).run(0.0) is first

@@ -129,9 +129,13 @@ def optimised(slow: Priced, monkeypatch: pytest.MonkeyPatch) -> Optimised:
 
 
 def test_searches_begin_with_what_is_faster(optimised: Optimised, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, started = list[Graph](), Priced.started
+    monkeypatch.setattr(Priced, "started", lambda model, graph: begun.append(graph) or started(model, graph))
     result = optimised(faster=True)
+    assert any(graph is result.start for graph in begun)  # costs are those of a search that begins there
     assert [a.rule for a in result.applied] == [RULE, "neg-twice"] and result.sites.computed == 2
     assert result.guards and result.start is not result.original and not result.is_loop
+    assert result.rewriting == (result.original, result.graph) and result.rewriting[0] is result.original
     assert result.validate().ok and result.bouts[0].name == NAMED
     assert result.before.time_ms - result.after.time_ms == 2 - 3  # two operators fewer, and three more
     monkeypatch.setattr(contested, "race", None)  # the cache knows how it ended
@@ -156,7 +160,8 @@ def test_what_is_slower_stays(optimised: Optimised) -> None:
 
 
 def test_what_was_slower_once_is_tried_again(optimised: Optimised) -> None:
-    assert not optimised(faster=False).guards and optimised(faster=True).guards
+    assert not optimised(faster=False).guards and not optimised(faster=False).guards
+    assert optimised(faster=True).guards
 
 
 def test_without_time_for_a_race_there_is_none(optimised: Optimised, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -209,11 +214,14 @@ def test_what_is_cut_short_begins_as_given(
             raise error
         return original(*args, **options)
 
+    sampled: list[Graph] = []
     monkeypatch.setattr(contested, where, breaks)
+    monkeypatch.setattr(contested, "for_one_sample", sampled.append)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        result = optimised(faster=True, checkpoint=tmp_path / "search.json")
+        result = optimised(faster=True, batch=2, checkpoint=tmp_path / "search.json")
     stopped = isinstance(error, KeyboardInterrupt)
+    assert bool(sampled) != stopped
     assert not result.guards and result.start is result.original and result.search.interrupted == stopped
     assert stopped or [a.rule for a in result.applied] == ["neg-twice"]
     monkeypatch.undo()
