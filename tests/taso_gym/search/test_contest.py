@@ -31,6 +31,7 @@ from taso_gym.rules.state import RewriteState
 from taso_gym.search import Budget, SearchResult, bouts, contested, evidence, run
 from taso_gym.search import contest as contest_module
 from taso_gym.search.contest import Contest
+from taso_gym.search.equal import Screen
 from taso_gym.search.evidence import START, Evidence
 from taso_gym.search.finalist import Finalist
 from taso_gym.search.race import HEATS, race_seconds
@@ -112,7 +113,8 @@ def test_what_computes_something_else_is_left_out_before_anything_is_measured(
     start = RewriteState(b.build(), rules, Priced(tmp_path / "c", PRICES))
     first = Finalist("first", start, run(start, "taso", Budget(steps=9)))
     asked = taking(lambda _: 1.0)
-    contest = Contest(first, differs=lambda graph: bool(asked.append([]) or count(graph, "Abs")))
+    screen = Screen(lambda graph: bool(asked.append([]) or count(graph, "Abs")), lambda _: None)
+    contest = Contest(first, screen=screen)
     if not seconds:
         assert contest.run(seconds) is first and not asked
         return
@@ -134,7 +136,7 @@ def test_what_computes_something_else_doesnt_win(tmp_path: Path, taking: Any, mo
     taking(lambda graph: 1.0 - 0.3 * count(graph, "Abs") - 0.5 * count(graph, "Sqrt"))
     assert count(Contest(first).run(60.0).graph, "Sqrt") == 1
     with pytest.warns(UserWarning, match="^off left out"):
-        best = Contest(first, differs=lambda graph: bool(count(graph, "Sqrt"))).run(60.0)
+        best = Contest(first, screen=Screen(lambda graph: bool(count(graph, "Sqrt")), lambda _: None)).run(60.0)
     assert count(best.graph, "Abs") == 1
 
 

@@ -265,6 +265,21 @@ def test_the_faster_of_batch_and_loop_has_the_contest(
     assert rows == [TensorType("float", (size, WIDTH)) for size in (1 if fast else BATCH, BATCH)]
 
 
+@pytest.mark.parametrize("fast", [True, False])
+def test_what_is_known_of_one_sample_is_not_compared_again(
+    fast: bool, optimised: Optimised, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compared, baseline = list[int | None](), contested.Baseline
+
+    def begun(graph: Graph) -> contested.Baseline:
+        compared.append(batch_size(graph))
+        return baseline(graph)
+
+    monkeypatch.setattr(contested, "Baseline", begun)
+    assert optimised(loops_are_fast=fast).is_loop == fast
+    assert compared == ([1] if fast else [1, BATCH])
+
+
 def test_where_what_a_contest_found_is_no_loop_what_was_found_before_is(
     optimised: Optimised, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -6,7 +6,6 @@ read them is too low (`taso_gym.cost.in_place`), as kernels are measured with va
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -27,12 +26,11 @@ ROOM = 0.5
 """Part of the memory that is free which what all Softmaxes write may take."""
 
 
-def writing_denormals(graph: Graph, nodes: Sequence[int], dims: Dims, runtime: Runtime) -> list[int]:
-    """Return which Softmaxes write many denormals on inputs that are drawn.
+def writing_denormals(graph: Graph, dims: Dims, runtime: Runtime) -> list[int]:
+    """Return which Softmaxes of what isn't constant write many denormals on inputs that are drawn.
 
     Args:
         graph: it is run.
-        nodes: all its Softmaxes of what isn't constant, in topological order (`softmaxes`).
         dims: sizes that the graph leaves open.
         runtime: what it is run on.
 
@@ -41,6 +39,7 @@ def writing_denormals(graph: Graph, nodes: Sequence[int], dims: Dims, runtime: R
         CostError: onnxruntime doesn't take or run it.
         OutOfMemoryError: there is no room for what its Softmaxes write.
     """
+    nodes = softmaxes(graph)
     types = [t for node_id in nodes for t in dims.bind(graph.nodes[node_id].sig.outputs)]
     if (needed := sum(map(size_bytes, types))) > (most := ROOM * available_bytes()):
         raise OutOfMemoryError(f"expected Softmaxes that write at most {most:.0f} bytes, found {needed}")

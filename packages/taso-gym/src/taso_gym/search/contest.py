@@ -27,7 +27,6 @@ from functools import partial
 from typing import Any
 
 from taso_gym.errors import CostError, TasoError
-from taso_gym.graph import Graph
 from taso_gym.rules.state import RewriteState
 from taso_gym.search.bouts import Bout, Bouts
 from taso_gym.search.equal import Screen
@@ -66,7 +65,7 @@ class Contest:
         seed: int = 0,
         options: Mapping[str, Any] | None = None,
         *,
-        differs: Callable[[Graph], bool] | None = None,
+        screen: Screen | None = None,
         progress: Callable[[str], None] | None = None,
     ) -> None:
         """Begin with the result of a search.
@@ -76,7 +75,7 @@ class Contest:
             search: how to search again, a row of `SEARCHES`.
             seed: of these searches.
             options: of these searches.
-            differs: whether a graph computes something else than the start when it is run; default: none does.
+            screen: of what computes something else than the start when it is run; default: nothing does.
             progress: called with what is done next.
         """
         self.best: Finalist = first
@@ -86,7 +85,7 @@ class Contest:
         self._alike: Finalist | None = None
         self._search, self._seed, self._options = search, seed, dict(options or {})
         self._say: Callable[[str], None] = progress or _silent
-        self._screen = Screen(differs, self._say)
+        self._screen = screen or Screen(None, self._say)
         self._bouts = Bouts(first, self._say)
         self.explored, self.interrupted, self.exhausted = 0, False, False
 

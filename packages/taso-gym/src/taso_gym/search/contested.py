@@ -99,6 +99,7 @@ class ContestedSearch:
         self._guards: Finalist | None = None
         self._explored, self._interrupted, self._bouts = 0, False, list[Bout]()
         self._known: list[Match] = []
+        self._screen_of_one: Screen | None = None
 
     def run(self, spend: Budget, seconds: float, costing: float = 0.0) -> Ended:
         """Search.
@@ -196,7 +197,7 @@ class ContestedSearch:
         search with a checkpoint, which is taken up with the same rules.
         """
         until = time.monotonic() + LAST * (ends - time.monotonic())
-        screen = Screen(Baseline(lone.start.graph).differs, self._say)
+        screen = self._screen_of_one = Screen(Baseline(lone.start.graph).differs, self._say)
         left = screen.passed(lone, lambda: 0.0 if self._interrupted else until - time.monotonic())
         if screen.culprits and not self._kept.get("checkpoint"):
             rules = remaining(self._start.rules, screen.culprits)
@@ -240,8 +241,9 @@ class ContestedSearch:
 
     def _contest(self, first: Finalist, ends: float) -> tuple[Finalist, bool]:
         """Return the best of a contest, and whether that ended before its time, since all that it tries was tried."""
-        differs = Baseline(first.start.graph).differs
-        contest = Contest(first, self._search, self._seed, self._options, differs=differs, progress=self._progress)
+        known = self._screen_of_one if self._is_loop(first) else None
+        screen = known or Screen(Baseline(first.start.graph).differs, self._say)
+        contest = Contest(first, self._search, self._seed, self._options, screen=screen, progress=self._progress)
         best = contest.run(ends - time.monotonic())
         self._explored += contest.explored
         self._interrupted |= contest.interrupted

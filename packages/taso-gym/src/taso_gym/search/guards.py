@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from taso_gym.cost.denormals import softmaxes, writing_denormals
+from taso_gym.cost.denormals import writing_denormals
 from taso_gym.cost.dims import Dims, bind_dims
 from taso_gym.cost.onnxruntime import OnnxRuntimeCost
 from taso_gym.equivalence import Baseline
@@ -57,8 +57,7 @@ def guarded(start: RewriteState) -> Finalist | None:
     places = {match.nodes[0]: match for match in first.matches[0] if match.nodes[0] not in given}
     if not places:
         return None
-    dims = Dims(bind_dims(graph, model.dims))
-    found = writing_denormals(graph, softmaxes(graph), dims, model.runtime)
+    found = writing_denormals(graph, Dims(bind_dims(graph, model.dims)), model.runtime)
     path = tuple(places[node_id] for node_id in found if node_id in places)
     for match in path:
         state = state.apply(match)
