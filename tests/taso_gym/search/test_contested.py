@@ -19,7 +19,7 @@ from taso_gym.builder import GraphBuilder
 from taso_gym.cost.measurement import THREAD_CPU, Measurement
 from taso_gym.errors import CostError, ModelError
 from taso_gym.graph import Graph
-from taso_gym.optimizer import Result
+from taso_gym.result import Result
 from taso_gym.rules.notation import parse_rules
 from taso_gym.rules.ruleset import RuleSet
 from taso_gym.rules.state import RewriteState

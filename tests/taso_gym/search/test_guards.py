@@ -23,7 +23,7 @@ from taso_gym.graph import Graph
 from taso_gym.onnx_io import from_model, to_model
 from taso_gym.onnx_io.reference import run_graph
 from taso_gym.ops.floating import FLOAT64
-from taso_gym.optimizer import Result
+from taso_gym.result import Result
 from taso_gym.rules.notation import parse_rules
 from taso_gym.rules.ruleset import RuleSet
 from taso_gym.rules.state import RewriteState

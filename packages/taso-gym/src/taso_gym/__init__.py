@@ -17,9 +17,10 @@ if TYPE_CHECKING:
     from taso_gym.errors import TasoError
     from taso_gym.graph import Graph
     from taso_gym.onnx_io import load, save
-    from taso_gym.optimizer import Result, optimize
+    from taso_gym.optimizer import optimize
     from taso_gym.registration import make
     from taso_gym.replay import Replay
+    from taso_gym.result import Result
     from taso_gym.rules.ruleset import RuleSet
     from taso_gym.rules.state import Match, RewriteState
 
@@ -47,7 +48,7 @@ _HOMES = {
     "Match": "rules.state",
     "Replay": "replay",
     "Report": "equivalence",
-    "Result": "optimizer",
+    "Result": "result",
     "RewriteState": "rules.state",
     "RuleSet": "rules.ruleset",
     "TasoError": "errors",

@@ -19,7 +19,7 @@ from taso_gym.cost.session_settings import DEFAULT, best_settings
 from taso_gym.equivalence import Baseline
 from taso_gym.equivalence import validate as compare
 from taso_gym.errors import CostError, EquivalenceError
-from taso_gym.optimizer import Result
+from taso_gym.result import Result
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from taso_gym.cost.onnxruntime import OnnxRuntimeCost
 from taso_gym.errors import CostError
 from taso_gym.graph import Graph
-from taso_gym.optimizer import Result
+from taso_gym.result import Result
 from taso_gym.rules.compiled import opset_of
 from taso_gym.rules.pattern import operator_named
 from taso_gym.rules.ruleset import RuleSet, operators_of

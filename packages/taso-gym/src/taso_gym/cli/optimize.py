@@ -27,8 +27,8 @@ from taso_gym.graph import Graph
 from taso_gym.onnx_io.convert import converted
 from taso_gym.onnx_io.external import files_of
 from taso_gym.ops import MICROSOFT
-from taso_gym.optimizer import Result
 from taso_gym.optimizer import optimize as search_for
+from taso_gym.result import Result
 from taso_gym.rules.rule import numerics_named
 from taso_gym.rules.ruleset import load_checked
 from taso_gym.search import SEARCHES, Budget, Progress
