@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import shutil
 import signal
@@ -21,6 +22,7 @@ from taso_gym.rules.state import RewriteState, check
 from taso_gym.search import SEARCHES, Budget, run, searcher
 from taso_gym.tensor import TensorType
 
+run_module = sys.modules["taso_gym.search.run"]  # run is the function of the package
 OWN = [name for name in SEARCHES if name != "policy"]
 
 
@@ -493,6 +495,24 @@ def test_measured_costs_that_are_lost_end_a_search_with_what_it_found(start, nam
 def test_a_search_without_time_to_idle_still_goes_down(start, name):
     found = run(start, name, Budget(60.0, idle=0.0))
     assert not any(found.state.delta(m).time_ps < 0 for row in found.state.matches for m in row)
+
+
+@pytest.mark.parametrize(
+    ("times", "cut_short"), [([0.95, 1.0], True), ([0.5, 1.0], False), ([0.95, math.inf, 1.0], False), ([], False)]
+)
+def test_a_search_says_whether_it_was_still_finding(start, times, cut_short, monkeypatch):
+    """By a clock that moves after each step, to infinity where Ctrl-C is pressed."""
+    clock, left = [0.0], list(times)
+
+    def move(_):
+        clock[0] = left.pop(0) if left else clock[0]
+        if clock[0] == math.inf:
+            clock[0] = left.pop(0)
+            signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(run_module, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+    found = run(start, "greedy", Budget(1.0), on_progress=move)
+    assert found.cut_short == cut_short and found.exhausted != bool(times) and found.path
 
 
 def test_a_beam_is_idle_where_a_depth_brings_nothing(start):

@@ -14,7 +14,7 @@ from taso_gym.rules.ruleset import RuleSet, operators_of
 def hints(result: Result, settings: bool) -> list[str]:
     """Return the lines for a result; ``settings``: session settings were looked for."""
     state = result.search.state
-    found = [newer_opset(result.original, state.rules)]
+    found = [newer_opset(result.original, state.rules), more_time(result)]
     if isinstance(state.cost_model, OnnxRuntimeCost) and not settings:
         found.append(denormals(result.start, state.cost_model))
     return [hint for hint in found if hint]
@@ -31,6 +31,15 @@ def newer_opset(graph: Graph, rules: RuleSet) -> str:
         f"{len(newer)} more rule{'s' if len(newer) > 1 else ''} for operators of this model need opset {max(newer)}, "
         f"and it has {opset}: --opset {max(newer)} converts it first"
     )
+
+
+def more_time(result: Result) -> str:
+    """Return a line on a search that was still finding better graphs when its time was over; empty for another."""
+    if not result.search.cut_short:
+        return ""
+    measured = isinstance(result.search.state.cost_model, OnnxRuntimeCost)
+    sooner = ", and begins with the times that were measured by now" if measured else ""
+    return f"better graphs were still found when the time of the search was over: a longer --budget finds more{sooner}"
 
 
 def denormals(graph: Graph, model: OnnxRuntimeCost) -> str:

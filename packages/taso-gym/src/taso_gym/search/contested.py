@@ -133,6 +133,7 @@ class ContestedSearch:
             seconds=time.monotonic() - began,
             exhausted=exhausted,
             interrupted=self._interrupted,
+            cut_short=first.found.cut_short,
         )
         return Ended(best.start, found, graph, tuple(self._bouts), self._guards)
 

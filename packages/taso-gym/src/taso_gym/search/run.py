@@ -38,6 +38,8 @@ SEARCHES = {
 """Name -> class; ``name:PATH`` hands the class a ``path`` (``policy:CHECKPOINT``)."""
 
 
+STILL = 0.1
+"""Part of a budget's time at whose end a search that has found a better graph in it is still finding."""
 GRACE_S = 5.0
 """Seconds after Ctrl-C for applying what is known to lower the value; a second one doesn't wait for that."""
 
@@ -85,6 +87,7 @@ class SearchResult:
         seconds: wall time spent.
         exhausted: the search ended by itself and not by its budget.
         interrupted: it was ended by Ctrl-C.
+        cut_short: its time was over while it was still finding better graphs.
     """
 
     state: RewriteState
@@ -93,6 +96,7 @@ class SearchResult:
     seconds: float
     exhausted: bool
     interrupted: bool
+    cut_short: bool = False
 
 
 def run(
@@ -128,11 +132,8 @@ def run(
         CostError: a graph can't be costed. Measured costs that are lost on the way end the search with a warning.
     """
     budget = Budget(60.0) if budget is None else budget
-    check_kind("start", start, (RewriteState,), "a RewriteState")
-    check_kinds(search=search, checkpoint=checkpoint)
-    check_budget(budget)
+    _check_arguments(start, budget, objective, search=search, checkpoint=checkpoint)
     seed = check_seed(seed)
-    check_kind("objective", objective, (Objective, type(None)), "an Objective")
     if objective and not objective.is_time:
         options["objective"] = objective
     searcher = _make(start, search, seed, options)
@@ -158,6 +159,8 @@ def run(
             keeper.save_if_due(searcher, spent())
             if idle and time.monotonic() - gained >= budget.idle:
                 break
+        still = time.monotonic() - gained < STILL * budget.seconds
+        cut_short = still and searcher.ended() and not (lost or searcher.exhausted or interrupted())
         if not lost:  # in the midst of a step
             keeper.save(searcher, spent())
         if not (lost or searcher.exhausted):
@@ -166,7 +169,14 @@ def run(
             searcher.ended = lambda: spent() >= ends
             _loses_costs(searcher, lambda: searcher.finish(searcher.ended))
         path, state = searcher.path(searcher.best), searcher.state(searcher.best)
-        return SearchResult(state, path, searcher.explored, spent(), searcher.exhausted, interrupted())
+        return SearchResult(state, path, searcher.explored, spent(), searcher.exhausted, interrupted(), cut_short)
+
+
+def _check_arguments(start: object, budget: object, objective: object, **others: object) -> None:
+    check_kind("start", start, (RewriteState,), "a RewriteState")
+    check_kinds(**others)
+    check_budget(budget)
+    check_kind("objective", objective, (Objective, type(None)), "an Objective")
 
 
 def _loses_costs(searcher: Searcher, act: Callable[[], object]) -> bool:
