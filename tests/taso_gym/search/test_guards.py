@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -167,6 +168,19 @@ def test_what_was_slower_once_is_tried_again(optimised: Optimised) -> None:
 def test_without_time_for_a_race_there_is_none(optimised: Optimised, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(guards, "expected_seconds", lambda *_: math.inf)
     assert not optimised(faster=True).guards
+
+
+def test_the_race_has_time_to_be_decided(optimised: Optimised, monkeypatch: pytest.MonkeyPatch) -> None:
+    """More than others, as all that is found afterwards depends on it."""
+    seconds, run_race = list[float](), contested.race
+
+    def timed(*given: Any) -> Any:
+        seconds.append(given[-1] - time.monotonic())
+        return run_race(*given)
+
+    monkeypatch.setattr(contested, "race", timed)
+    assert optimised(faster=True).guards
+    assert contested.LAST * 12.0 < seconds[0] <= guards.RACED * 12.0
 
 
 @pytest.mark.parametrize("faster", [True, False])

@@ -86,6 +86,14 @@ def test_where_all_lost_a_heat_there_is_no_third_one() -> None:
     assert track.race().winner is None and len(track.heats) == ENOUGH
 
 
+@pytest.mark.parametrize(
+    ("times", "heats"), [({"a": 0.9}, ENOUGH), ({"a": 0.97}, len(HEATS)), ({"a": 0.9, "b": 0.8}, len(HEATS))]
+)
+def test_who_is_clearly_faster_alone_does_not_run_again(times: dict[str, float], heats: int) -> None:
+    track = Track(**times)
+    assert track.race().winner == min(times, key=lambda name: times[name]) and len(track.heats) == heats
+
+
 def test_who_is_slower_runs_once_and_nobody_wins() -> None:
     track = Track(a=1.05, b=1.2)
     assert track.race()[1:3] == ([], None) and len(track.heats) == 1
@@ -97,7 +105,7 @@ def test_more_than_a_heat_holds_do_not_run() -> None:
 
 
 def test_who_is_measured_once_cannot_win() -> None:
-    track = Track(start=0.5, a=0.9)
+    track = Track(start=0.5, a=0.98)
     found = track.race(once=("start",))
     assert found.winner == "a" and "start" not in found.speedups
     assert ["start" in heat for heat, _ in track.heats] == [True, False, False]

@@ -29,7 +29,7 @@ from taso_gym.search.bouts import Bout, expected_seconds
 from taso_gym.search.contest import FIRST, IDLE, Contest
 from taso_gym.search.equal import Screen
 from taso_gym.search.finalist import Finalist, remaining, retraced
-from taso_gym.search.guards import NAMED, guarded, pays
+from taso_gym.search.guards import NAMED, RACED, guarded, pays
 from taso_gym.search.race import race
 from taso_gym.search.run import GRACE_S, Budget, SearchResult, run
 
@@ -145,8 +145,9 @@ class ContestedSearch:
             held, time_ms = guarded(self._start), self._start.cost.time_ms
             if held is None:
                 return
-            wins = partial(self._wins, (AS_GIVEN, self._start.graph), NAMED, held.graph, time_ms, ends)
-            if not pays(held, self._kept.get("checkpoint"), ends - time.monotonic(), wins):
+            left = ends - time.monotonic()
+            wins = partial(self._wins, (AS_GIVEN, self._start.graph), NAMED, held.graph, time_ms, ends - RACED * left)
+            if not pays(held, self._kept.get("checkpoint"), left, wins):
                 return
             model = self._model.started(held.graph)
             start = RewriteState(held.graph, self._start.rules, model)
@@ -158,9 +159,8 @@ class ContestedSearch:
         else:
             self._start, self._model, self._guards = start, model, held
 
-    def _wins(self, holder: tuple[str, Graph], name: str, graph: Graph, run_ms: float, ends: float) -> bool:
-        """Return whether a graph surely is faster than another in a race, for which there is a part of what is left."""
-        until = time.monotonic() + LAST * (ends - time.monotonic())
+    def _wins(self, holder: tuple[str, Graph], name: str, graph: Graph, run_ms: float, until: float) -> bool:
+        """Return whether a graph surely is faster than another in a race."""
         held = race(holder, {name: graph}, self._measured, {}, run_ms, until)
         self._bouts += [Bout(name, speedup) for name, speedup in held.speedups.items()]
         return bool(held.winner)
@@ -225,7 +225,8 @@ class ContestedSearch:
             return self._written(loop, *left) if cut_short and is_better else left
         try:
             raced = self._whole(loop)
-            is_faster = self._wins((WHOLE, whole.graph), LOOP, raced, self._time_ps(whole) / 1e9, ends)
+            until = time.monotonic() + LAST * (ends - time.monotonic())
+            is_faster = self._wins((WHOLE, whole.graph), LOOP, raced, self._time_ps(whole) / 1e9, until)
         except KeyboardInterrupt:
             self._interrupted = True
             return left

@@ -35,7 +35,7 @@ GUARD = RuleSet(
 )
 NAMED = "without denormals"
 RACED = 0.5
-"""Part of the time that a race is expected to take at most where there is one."""
+"""Part of the time for a race at most: what is found for a model that is slow for its values is slow, too."""
 
 
 def guarded(start: RewriteState) -> Finalist | None:

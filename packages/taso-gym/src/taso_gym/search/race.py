@@ -16,6 +16,8 @@ HEATS = ((3, 8), (6, 4), (12, 2))
 that can still win."""
 ENOUGH = 2
 """Heats that a race has at least; further ones only where there is time."""
+CLEAR = 1.05
+"""The only one that is left doesn't run again where it surely is so many times faster than the holder."""
 SLOW_MS, MOST = 50.0, 3.0
 """Graphs that take less time run in more rounds, up to so many times as many."""
 LONG_MS, FEWEST = 1000.0, 3
@@ -61,7 +63,7 @@ def race(
     slowness = 1.0
     for seed, (rounds, most) in enumerate(heats(run_ms)):
         began, expected = time.monotonic(), _heat_seconds(run_ms, min(len(running), most), rounds)
-        if seed >= ENOUGH and (began + slowness * expected > until or lost.issuperset(running)):
+        if seed >= ENOUGH and (began + slowness * expected > until or _is_settled(running, lost, speedups)):
             break
         running = running[:most]
         heat = dict([holder]) | {name: others[name] for name in running} | ({} if found else dict(once))
@@ -78,6 +80,11 @@ def race(
     winner = next((name for name in running if speedups[name].low > 1 and name not in lost), None)
     faster = [name for name in others if name in again and speedups[name].ratio > 1]
     return Race(speedups, faster, winner, slowness)
+
+
+def _is_settled(running: list[str], lost: set[str], speedups: Mapping[str, Speedup]) -> bool:
+    """Return whether another heat is of no use: all that could run lost one, or the only one is clearly faster."""
+    return lost.issuperset(running) or (len(running) == 1 and speedups[running[0]].low > CLEAR)
 
 
 def heats(run_ms: float) -> list[tuple[int, int]]:
