@@ -227,6 +227,30 @@ def test_what_only_costs_are_against_is_measured(tmp_path: Path, taking: Any, mo
     assert contest.bouts[0].speedup.ratio == 2.0
 
 
+@pytest.mark.parametrize(("gained", "left"), [(0.15, ["Abs", "Exp"]), (0.5, [])])
+def test_rules_that_gain_little_are_measured_together(
+    gained: float, left: list[str], tmp_path: Path, taking: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each of two gains a hair by the costs; they make it slower, which is seen without both only."""
+    monkeypatch.setattr(Contest, "_search_by_costs", lambda _: None)
+    monkeypatch.setattr(Contest, "_leave_out", lambda *_: None)
+    monkeypatch.setattr(Contest, "_doubtful", lambda _: iter(()))
+    b = GraphBuilder({"": 20})
+    value = b.input("x", TensorType("float", (4,)))
+    for op in ("Abs", "Exp", "Sin"):
+        value = b.add(op, value)
+    b.output("y", value)
+    rules = RuleSet(parse_rules("a: Abs(x) => Neg(x)\nb: Exp(x) => Sqrt(x)\nc: Sin(x) => Cos(x)"))
+    prices = {"Abs": 10, "Exp": 10, "Sin": 100, "Neg": 10 - gained, "Sqrt": 10 - gained, "Cos": 92}
+    start = RewriteState(b.build(), rules, Priced(tmp_path / "c", prices))
+    asked = taking(
+        lambda graph: 1.5 - 0.2 * count(graph, "Cos") - 0.5 * (not count(graph, "Neg") + count(graph, "Sqrt"))
+    )
+    best = Contest(Finalist("first", start, run(start, "taso", Budget(steps=20)))).run(60.0)
+    assert [op for op in ("Abs", "Exp") if count(best.graph, op)] == left and count(best.graph, "Cos") == 1
+    assert any("first, without a, b" in names for names in asked) == bool(left)
+
+
 def test_a_finalist_that_does_not_run_is_left_out_with_a_warning(
     first: Finalist, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -39,7 +39,7 @@ def more_time(result: Result) -> str:
         return ""
     measured = isinstance(result.search.state.cost_model, OnnxRuntimeCost)
     sooner = ", and begins with the times that were measured by now" if measured else ""
-    return f"better graphs were still found when the time of the search was over: a longer --budget finds more{sooner}"
+    return f"better graphs were still found when its time was over: a longer --budget may find more{sooner}"
 
 
 def denormals(graph: Graph, model: OnnxRuntimeCost) -> str:

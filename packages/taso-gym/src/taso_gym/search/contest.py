@@ -9,9 +9,9 @@ searched for, and before it is measured (`taso_gym.search.equal`). The fastest s
 1. by costs that are measured again, in several ways, the cheapest of which is the best (`taso_gym.search.rivals`);
 2. without one of the rules that were used, the one with the least gain first: a rule that pays can be in the way of
    others that pay more. Whether they do is said by costs; nothing is measured yet;
-3. what is left of the best without each of the rules that gain the most, without all that round differently, and
-   without all that it turned out to be faster without, again and again; what was searched for without rules that round
-   differently, and what only costs preferred the best to;
+3. what is left of the best without each of the rules that gain the most, without all that round differently, without
+   those that gain little, and without all that it turned out to be faster without, again and again; what was searched
+   for without rules that round differently, and what only costs preferred the best to;
 4. found by costs with the share of the cache that explains the times measured so far best;
 5. by costs with everything in the cache, and with nothing in it;
 6. searched for again without one rule of the best so far, the largest predicted gain first.
@@ -45,7 +45,10 @@ BEATEN = 2
 AGAIN = 0.2
 """A further search gets this part of the contest's time at most."""
 GAIN = 0.003
-"""Part of the time that a rule has to be predicted to gain to be worth a graph without it."""
+"""Part of the time that a rule has to be predicted to gain to be worth a graph without it. All that gain less, and what
+is no dearer by more than that without them, are worth one together: what costs don't know may be more."""
+WEIGHING = 0.03
+"""Part of the contest's time for finding out which rules these are."""
 
 
 class Contest:
@@ -171,17 +174,32 @@ class Contest:
             beaten = []
 
     def _suspects(self) -> Iterator[frozenset[str]]:
-        """Yield the rules of the best that round differently, together, and each that is predicted to gain much."""
+        """Yield the rules of the best that round differently, those that gain little, and each that gains much."""
         used, rules = self.best.gains, self.best.start.rules
         fast = frozenset(name for name in used if rules[rules.index(name)].numerics == "fast")
         if len(fast) > 1:
             yield fast
+        if little := self._gaining_little():
+            yield little
         yield from (frozenset([name]) for name in self._gainful())
 
     def _gainful(self) -> list[str]:
         """Return the rules of the best that are predicted to gain much, the most first."""
         least = GAIN * self.best.start.cost.time_ps
         return [name for name, gain in self.best.gains.most_common() if gain >= least]
+
+    def _gaining_little(self) -> frozenset[str]:
+        """Return rules of the best that are predicted to gain little, by themselves and together."""
+        best, least = self.best, GAIN * self.best.start.cost.time_ps
+        until, most_ps = time.monotonic() + WEIGHING * self._seconds, best.found.state.cost.time_ps + least
+        little = frozenset[str]()
+        for name, gain in reversed(best.gains.most_common()):
+            if gain >= least or time.monotonic() > until:
+                break
+            more = little | {name}
+            if best.without(more).found.state.cost.time_ps <= most_ps:
+                little = more
+        return little
 
     def _again(self, name: str, start: RewriteState, idle: float = AGAIN * IDLE, until: float = math.inf) -> Finalist:
         self._say(f"searching again, {name}")
