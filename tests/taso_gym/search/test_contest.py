@@ -197,6 +197,28 @@ TRUE = {"Abs": 20, "Exp": 9, "Sqrt": 8}
 """Prices of what was underrated."""
 
 
+@pytest.mark.parametrize(
+    ("left", "ranked"),
+    [(60.0, {"first, without lucky": 18, "as given": 20, "first": 28}), (0.0, {"as given": 20, "first": 28})],
+)
+def test_rules_that_turn_out_to_lose_time_are_left_out(left: float, ranked: dict[str, int], tmp_path: Path) -> None:
+    """Without a search for what is better; and where there is no time for that, all are."""
+    b = GraphBuilder({"": 20})
+    b.output("y", b.add("Neg", b.add("Relu", b.input("x", TensorType("float", (4,))))))
+    rules = RuleSet(parse_rules("lucky: Relu(x) => Abs(x)\ngood: Neg(x) => Sqrt(x)"))
+    start = RewriteState(b.build(), rules, Repriced(tmp_path / "c", PRICES))
+    first = Finalist("first", start, run(start, "taso", Budget(steps=9)))
+
+    def again(name: str, start: RewriteState) -> Finalist:
+        return Finalist(name, start, SearchResult(start, (), 0, 0.0, exhausted=True, interrupted=False))
+
+    rivals = Rivals(first, again, lambda: left, 60.0, lambda _: None)
+    rivals.gather()
+    assert {rival.name: rival.found.state.cost.time_ms for rival in rivals.ranked} == ranked
+    assert [rival.name for rival in rivals.ranked] == list(ranked)
+    assert all("good" in rival.rules for rival in rivals.ranked)
+
+
 def test_what_looked_cheap_by_chance_is_not_kept(tmp_path: Path, taking: Any) -> None:
     text = "lucky: Relu(x) => Abs(x)\nless: Relu(x) => Exp(x)\nbest: Relu(x) => Sqrt(x)"
     b = GraphBuilder({"": 20})

@@ -1,9 +1,11 @@
 """Searches again by costs that are measured in turns, and of what they find keeps what costs the least by these.
 
 Of many kernels that a search can choose from it chooses those that looked cheap by chance, and of many ways down it
-goes one. And rewriting changes what the cache holds: Winograd's forms write and read more than the convolutions that
-they stand for. So what the start and its result execute is measured in turns, the result is run for the share of its
-values that is out of the cache, and the search is done again:
+goes one: by what they turn out to cost it may lead to what is dearer than the start. And rewriting changes what the
+cache holds: Winograd's forms write and read more than the convolutions that they stand for. So what the start and its
+result execute is measured in turns, and the result is run for the share of its values that is out of the cache. It is
+compared with the start, with what is left of it without the rules that lose time by then, and with what is found by
+further searches:
 
 * without any rule that rounds differently: these have so many forms of an operator that others are missed; and from
   there on with all;
@@ -35,6 +37,7 @@ SETTLED = 0.3
 """Part of the time after which no further search by the costs as they are begins, but for the cautious one."""
 LESS = (0.0, 0.5)
 """Shares out of the cache by which is searched, too, where the result says more."""
+AS_GIVEN = "as given"
 FIT_APART = 0.1
 """A share of the cache that is nearer to one that was tried isn't tried."""
 
@@ -67,6 +70,8 @@ class Rivals:
         self.model: OnnxRuntimeCost = first.model
         self.alike: Finalist | None = None
         self._first, self._found = first, [first]
+        if first.found.path:
+            self._found.insert(0, Finalist(AS_GIVEN, first.start, replace(first.found, state=first.start, path=())))
         self._again, self._left, self._seconds, self._say = again, left, seconds, say
 
     @property
@@ -79,6 +84,7 @@ class Rivals:
         until = time.monotonic() + SETTLED * self._seconds
         self._judge_in_turns(MEASURED)
         self._fit()
+        self._leave_out_losers()
         self._search_alike()
         self._search_by_shares()
         for number in range(1, SEARCHES + 1):
@@ -93,11 +99,22 @@ class Rivals:
 
     def _fit(self) -> None:
         """Run what the first search found, if there is time, and judge by how much of it is out of the cache there."""
-        graph, time_s = self._first.graph, self._found[0].found.state.cost.time_ps / 1e12
+        graph, time_s = self._first.graph, self._found[-1].found.state.cost.time_ps / 1e12
         if RUNS * time_s < min(MEASURED * self._seconds, self._left()):
             self._say("running what the first search found")
             self.model = self.model.fitted_to(graph)
             self._judge()
+
+    def _leave_out_losers(self) -> None:
+        """Take what is left of the first without the rules that lose time by the costs as they are now."""
+        left = first = self._found[-1]
+        for name, gain in reversed(first.gains.most_common()):
+            if gain >= 0 or self._over():
+                break
+            fewer = left.without([name])
+            left = min(left, fewer, key=lambda rival: rival.found.state.cost.time_ps)
+        if left is not first:
+            self._take(left)
 
     def _search_alike(self) -> None:
         """Search without the rules that round differently, if there are some, and from there on with all."""
