@@ -308,6 +308,20 @@ def test_the_search_for_one_sample_ends_where_it_is_idle(optimised: Optimised, m
 
 
 @pytest.mark.parametrize("loops", [True, False])
+def test_a_first_search_that_was_cut_short_is_told_of(
+    loops: bool, optimised: Optimised, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That of what has the contest: for one sample where the result is a loop, else of the batch."""
+    searched = run
+
+    def cut(start: RewriteState, *given: Any, **options: Any) -> SearchResult:
+        return replace(searched(start, *given, **options), cut_short=(batch_size(start.graph) == 1) == loops)
+
+    monkeypatch.setattr(contested, "run", cut)
+    assert optimised(loops_are_fast=loops).search.cut_short and not optimised(loops_are_fast=not loops).search.cut_short
+
+
+@pytest.mark.parametrize("loops", [True, False])
 def test_what_was_found_for_one_sample_is_done_for_the_batch_where_it_was_interrupted(
     loops: bool, optimised: Optimised, monkeypatch: pytest.MonkeyPatch
 ) -> None:

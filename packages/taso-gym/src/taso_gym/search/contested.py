@@ -31,6 +31,7 @@ from taso_gym.search.equal import Screen
 from taso_gym.search.finalist import Finalist, remaining, retraced
 from taso_gym.search.guards import NAMED, RACED, guarded, pays
 from taso_gym.search.race import race
+from taso_gym.search.rivals import AS_GIVEN
 from taso_gym.search.run import GRACE_S, Budget, SearchResult, run
 
 SAMPLE, LAST = 0.3, 0.2
@@ -45,7 +46,7 @@ for one sample, and longer where what the model executes was measured before, an
 MOST_BYTES = 200_000_000
 """Of weights that a network for one sample has, of twice as much after it was rewritten: they are in the loop's node,
 which is copied and parsed whole, and a network with more mostly reads them."""
-AS_GIVEN, WHOLE, LOOP = "as given", "the batch at once", "sample by sample"
+WHOLE, LOOP = "the batch at once", "sample by sample"
 
 
 class Ended(NamedTuple):

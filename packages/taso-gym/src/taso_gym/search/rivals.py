@@ -37,9 +37,9 @@ SETTLED = 0.3
 """Part of the time after which no further search by the costs as they are begins, but for the cautious one."""
 LESS = (0.0, 0.5)
 """Shares out of the cache by which is searched, too, where the result says more."""
-AS_GIVEN = "as given"
 FIT_APART = 0.1
 """A share of the cache that is nearer to one that was tried isn't tried."""
+AS_GIVEN = "as given"
 
 
 class Rivals:
