@@ -86,7 +86,7 @@ def test_what_is_measured_for_a_search_is_shown_and_kept(named_like_markup, tmp_
     monkeypatch.setattr(module, "progress_bar", lambda: bar)
     arguments = ("optimize", named_like_markup, "-o", tmp_path / "fast.onnx", "--steps", "9", "--no-measure")
     assert run(*arguments, "--cost", "onnxruntime", "--cache", cache) == 0
-    assert shown[0].startswith("measuring MatMul") and "weighed" in shown[-1]
+    assert shown[0].startswith("measuring MatMul") and any("weighed" in line for line in shown)
     assert cache.is_file()
 
 
