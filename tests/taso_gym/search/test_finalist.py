@@ -76,6 +76,25 @@ def test_rules_that_it_was_found_without_are_not_in_its_name(finalist: Finalist)
     assert left.without({"neg"}).name == "first, without neg"
 
 
+@pytest.mark.parametrize(
+    ("below", "slack", "prices", "dropped"),
+    [
+        (3, 17, {}, set()),  # with neg and with abs goes what needs it
+        (17, 16, {}, {"after-abs"}),  # without both it would be 32 dearer
+        (0, -1, {"Exp": 20}, {"after-neg"}),
+        (0, -1, {"Exp": 20, "Ceil": 20}, {"after-neg", "after-abs"}),
+        (0, 0, {"Sqrt": 12}, set()),  # it loses time, and isn't in the way of one that gains more
+    ],
+)
+def test_rules_that_gain_little_are_left_out_together(
+    finalist: Finalist, below: int, slack: int, prices: dict[str, int], dropped: set[str], tmp_path: Path
+) -> None:
+    costed = finalist.costed_by(Priced(tmp_path / "c", PRICES | prices))
+    left = costed.without_least(below * 10**9, slack * 10**9, lambda: False)
+    assert costed.rules - left.rules == dropped and (left is costed) == (not dropped)
+    assert costed.without_least(below * 10**9, slack * 10**9, lambda: True) is costed
+
+
 def test_its_way_leads_there_from_its_start(finalist: Finalist) -> None:
     found = finalist.without({"after-neg"})
     state = found.start

@@ -191,15 +191,8 @@ class Contest:
     def _gaining_little(self) -> frozenset[str]:
         """Return rules of the best that are predicted to gain little, by themselves and together."""
         best, least = self.best, GAIN * self.best.start.cost.time_ps
-        until, most_ps = time.monotonic() + WEIGHING * self._seconds, best.found.state.cost.time_ps + least
-        little = frozenset[str]()
-        for name, gain in reversed(best.gains.most_common()):
-            if gain >= least or time.monotonic() > until:
-                break
-            more = little | {name}
-            if best.without(more).found.state.cost.time_ps <= most_ps:
-                little = more
-        return little
+        until = time.monotonic() + WEIGHING * self._seconds
+        return best.rules - best.without_least(least, least, lambda: time.monotonic() > until).rules
 
     def _again(self, name: str, start: RewriteState, idle: float = AGAIN * IDLE, until: float = math.inf) -> Finalist:
         self._say(f"searching again, {name}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -92,6 +92,24 @@ class Finalist:
         used = sorted(self.gains.keys() & set(rules))
         named = f"{self.name}, without {', '.join(used)}" if used else self.name
         return Finalist(named, start, replace(self.found, state=state, path=tuple(path)))
+
+    def without_least(self, below_ps: float, slack_ps: float, over: Callable[[], bool]) -> Finalist:
+        """Return what is left without rules that gain too little by the costs; the least gain is tried first.
+
+        Args:
+            below_ps: what gains so much or more stays.
+            slack_ps: so much dearer than the cheapest so far it may get without a rule that doesn't stay.
+            over: returns whether there is no more time for this.
+        """
+        left, dropped, least_ps = self, frozenset[str](), self.found.state.cost.time_ps
+        for name, gain in reversed(self.gains.most_common()):
+            if gain >= below_ps or over():
+                break
+            fewer = self.without(dropped | {name})
+            time_ps = fewer.found.state.cost.time_ps
+            if time_ps <= least_ps + slack_ps:
+                left, dropped, least_ps = fewer, dropped | {name}, min(least_ps, time_ps)
+        return left
 
 
 def retraced(

@@ -107,13 +107,8 @@ class Rivals:
 
     def _leave_out_losers(self) -> None:
         """Take what is left of the first without the rules that lose time by the costs as they are now."""
-        left = first = self._found[-1]
-        for name, gain in reversed(first.gains.most_common()):
-            if gain >= 0 or self._over():
-                break
-            fewer = left.without([name])
-            left = min(left, fewer, key=lambda rival: rival.found.state.cost.time_ps)
-        if left is not first:
+        first = self._found[-1]
+        if (left := first.without_least(0, -1, self._over)) is not first:
             self._take(left)
 
     def _search_alike(self) -> None:
