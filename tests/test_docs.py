@@ -111,3 +111,29 @@ def test_the_newcomers_script_trains_something(tmp_path):
     script = script.replace('"optimised.onnx"', repr(str(tmp_path / "optimised.onnx")))
     assert "% saved" in run("-c", script)
     onnx.checker.check_model(tmp_path / "optimised.onnx")
+
+
+def anchors(page: Path) -> set[str]:
+    """Return what links to a part of a page say after the ``#``."""
+    headings = re.findall(r"^#+ (.*)", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading).strip().lower().replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("pages", ["*.md", "docs/*.md", "docs/environments/*.md", "packages/**/README.md"])
+def test_links_lead_somewhere(pages):
+    found = sorted(ROOT.glob(pages))
+    assert found
+    for page in found:
+        check_links(page)
+
+
+def check_links(page: Path) -> None:
+    """Assert that all that a page links to within the repository is there."""
+    text = re.sub(r"```.*?```|`[^`\n]*`", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    for target in re.findall(r"\]\(([^)\s]+)\)", text):
+        if "://" in target:
+            continue
+        path, _, part = target.partition("#")
+        there = (page.parent / path).resolve() if path else page
+        assert there.exists(), f"{page} links to {path}, which isn't there"
+        assert not part or part in anchors(there), f"{page} links to {target}, whose part isn't there"

@@ -12,7 +12,7 @@ from support.networks import networks
 from support.page import DOCS, write_between
 from support.picture import draw
 from support.results import FAST, OURS
-from support.summary import summary
+from support.summary import KNOWN_AS, missed, summary
 
 from taso_gym.console import seconds
 
@@ -24,6 +24,7 @@ def write_table(rows: Path) -> None:
     """Write a summary of all rows into docs/results.md and their tables beside it; draw the first of each machine."""
     parts = [(setting, list(found.values())) for setting, found in sorted(_parts(rows).items())]
     write_between("end_to_end_summary", summary(parts))
+    write_between("goals_missed", missed(parts))
     write_between("end_to_end", "".join(_table(*setting, found) for setting, found in parts), "end_to_end.md")
     for (machine, *setting), found in parts:
         if tuple(setting) == PICTURED:
@@ -73,7 +74,7 @@ def _table(machine: str, provider: str, threads: int, batch: int, rows: Sequence
     goals = {n.name: dict(zip(n.batches, n.goal, strict=False)) for n in networks()}
     listed = [n for n in networks() if batch in n.batches]
     where = f"{threads} thread{'s' if threads > 1 else ''}" if provider == "cpu" else provider
-    lines = [f"\n## {machine}, batch {batch}, {where}: {len(rows)} of {len(listed)} networks\n"]
+    lines = [f"\n## {KNOWN_AS.get(machine, machine)}, batch {batch}, {where}: {len(rows)} of {len(listed)} networks\n"]
     lines += [
         f"| network | ms | bound | goal | {' | '.join(COLUMNS)} | optimised in |",
         "| --- " * (len(COLUMNS) + 5) + "|",
