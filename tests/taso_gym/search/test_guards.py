@@ -19,6 +19,7 @@ from priced_costs import Priced
 from taso_gym import optimize
 from taso_gym.builder import GraphBuilder
 from taso_gym.cost.measurement import THREAD_CPU, Measurement
+from taso_gym.equivalence.walk import SiteError, WalkChecker
 from taso_gym.errors import CostError, OptionError
 from taso_gym.graph import Graph
 from taso_gym.onnx_io import from_model, to_model
@@ -27,7 +28,7 @@ from taso_gym.ops.floating import FLOAT64
 from taso_gym.result import Result
 from taso_gym.rules.notation import parse_rules
 from taso_gym.rules.ruleset import RuleSet
-from taso_gym.rules.state import RewriteState
+from taso_gym.rules.state import Match, RewriteState
 from taso_gym.search import contested, guards
 from taso_gym.search.contest import Contest
 from taso_gym.search.guards import GUARD, NAMED, guarded
@@ -89,6 +90,23 @@ def test_weights_that_are_a_result_stay(slow: Priced) -> None:
     held = guarded(RewriteState(masked_attention(masked=2, told=True), RULES, slow))
     assert held and len(held.found.path) == 1
     assert guarded(RewriteState(masked_attention(told=True), RULES, slow)) is None
+
+
+def test_a_site_that_differs_stays_as_it_is(slow: Priced, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A kernel may give something else where a rule says that it doesn't."""
+    check, asked = WalkChecker.check, list[Match]()
+
+    def checked(self: WalkChecker, state: RewriteState, match: Match, child: Graph) -> None:
+        asked.append(match)
+        if len(asked) == 2:
+            raise SiteError(RULE, "an output differs")
+        check(self, state, match, child)
+
+    monkeypatch.setattr(WalkChecker, "check", checked)
+    start = RewriteState(masked_attention(masked=3), RULES, slow)
+    with pytest.warns(UserWarning, match=f"expected {RULE} to change nothing, found .* an output differs; it stays"):
+        held = guarded(start)
+    assert held and held.found.path == (asked[0], asked[2])
 
 
 def test_what_is_not_slow_is_not_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,17 +10,19 @@ given, and searches begin with what is faster.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from taso_gym.cost.denormals import writing_denormals
 from taso_gym.cost.dims import Dims, bind_dims
 from taso_gym.cost.onnxruntime import OnnxRuntimeCost
 from taso_gym.equivalence import Baseline
+from taso_gym.equivalence.walk import SiteError, WalkChecker
 from taso_gym.graph import producer_of
 from taso_gym.rules.notation import parse_rules
 from taso_gym.rules.ruleset import RuleSet
-from taso_gym.rules.state import RewriteState
+from taso_gym.rules.state import Match, RewriteState
 from taso_gym.search.bouts import expected_seconds
 from taso_gym.search.checkpoint import graph_of
 from taso_gym.search.finalist import Finalist
@@ -52,17 +54,30 @@ def guarded(start: RewriteState) -> Finalist | None:
     assert isinstance(model, OnnxRuntimeCost)
     if not model.slower_in_place(graph):
         return None
-    first = state = RewriteState(graph, GUARD, model)
+    first = RewriteState(graph, GUARD, model)
     given = set(map(producer_of, graph.outputs))
     places = {match.nodes[0]: match for match in first.matches[0] if match.nodes[0] not in given}
     if not places:
         return None
     found = writing_denormals(graph, Dims(bind_dims(graph, model.dims)), model.runtime)
-    path = tuple(places[node_id] for node_id in found if node_id in places)
-    for match in path:
-        state = state.apply(match)
+    state, path = _applied(first, [places[node_id] for node_id in found if node_id in places])
     ended = SearchResult(state, path, explored=0, seconds=0.0, exhausted=True, interrupted=False)
     return Finalist(NAMED, first, ended) if path else None
+
+
+def _applied(state: RewriteState, matches: Iterable[Match]) -> tuple[RewriteState, tuple[Match, ...]]:
+    """Apply matches one after the other, but for those that compute something else at their sites."""
+    checker, path = WalkChecker(), list[Match]()
+    for match in matches:
+        child = state.apply(match)
+        try:
+            checker.check(state, match, child.graph)
+        except SiteError as error:
+            warnings.warn(f"{error}; it stays there as it is", stacklevel=4)
+            continue
+        path.append(match)
+        state = child
+    return state, tuple(path)
 
 
 def pays(held: Finalist, checkpoint: str | Path | None, seconds: float, wins: Callable[[], bool]) -> bool:
