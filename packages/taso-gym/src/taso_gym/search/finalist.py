@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -78,20 +78,25 @@ class Finalist:
 
     def costed_by(self, model: OnnxRuntimeCost, rules: RuleSet | None = None) -> Finalist:
         """Return the same with other costs, and with these rules, which have those of the way; None for the same."""
-        start = state = RewriteState(self.start.graph, rules or self.start.rules, model)
-        path: list[Match] = []
+        kept = rules or self.start.rules
+        state, path = RewriteState(self.start.graph, kept), list[Match]()
         for match in self.found.path:
-            path.append(match._replace(rule=start.rules.index(self.start.rules[match.rule].name)))
+            path.append(match._replace(rule=kept.index(self.start.rules[match.rule].name)))
             state = state.apply(path[-1])
-        return Finalist(self.name, start, replace(self.found, state=state, path=tuple(path)))
+        return self._ended(self.name, model, state, path)
 
     def without(self, rules: Collection[str]) -> Finalist:
         """Return what is left of it without some rules: every rewrite on the way that needs none of theirs."""
-        start = RewriteState(self.start.graph, remaining(self.start.rules, rules), self.start.cost_model)
-        state, path = retraced([rewrite for rewrite in self.way if rewrite.rule not in rules], start)
+        bare = RewriteState(self.start.graph, remaining(self.start.rules, rules))
+        state, path = retraced([rewrite for rewrite in self.way if rewrite.rule not in rules], bare)
         used = sorted(self.gains.keys() & set(rules))
         named = f"{self.name}, without {', '.join(used)}" if used else self.name
-        return Finalist(named, start, replace(self.found, state=state, path=tuple(path)))
+        return self._ended(named, self.model, state, path)
+
+    def _ended(self, name: str, model: OnnxRuntimeCost, state: RewriteState, path: Sequence[Match]) -> Finalist:
+        """Return what a way without costs leads to; between its ends are kernels that needn't be measured for it."""
+        start, end = (RewriteState(graph, state.rules, model) for graph in (self.start.graph, state.graph))
+        return Finalist(name, start, replace(self.found, state=end, path=tuple(path)))
 
     def without_least(self, below_ps: float, slack_ps: float, over: Callable[[], bool]) -> Finalist:
         """Return what is left without rules that gain too little by the costs; the least gain is tried first.
