@@ -14,11 +14,13 @@ from operator_samples import SAMPLES, Sample
 from taso_gym import models, onnx_io
 from taso_gym.batch import batch_size, for_one_sample, in_a_loop, nodes_of_batch
 from taso_gym.builder import GraphBuilder
+from taso_gym.cost.dims import Dims
+from taso_gym.cost.opaque_model import opaque_model
 from taso_gym.equivalence import validate
 from taso_gym.errors import TypeInferenceError
 from taso_gym.graph import Graph, check, producer_of
 from taso_gym.ops import Operator, evaluate
-from taso_gym.signature import Signature, signature
+from taso_gym.signature import OpaqueOperator, Signature, signature
 from taso_gym.tensor import TensorType
 from taso_gym.weights import ArrayWeight
 
@@ -119,6 +121,20 @@ def test_a_loop_over_samples_computes_the_same() -> None:
     assert loop.info.output_names == graph.info.output_names
     again = onnx_io.from_model(onnx_io.to_model(loop))
     assert validate(graph, again).ok
+
+
+def test_a_loop_is_what_a_file_of_it_is() -> None:
+    """By versions of operators, too; so there is a model of it that it is costed by."""
+    graph = network()
+    alone = for_one_sample(graph)
+    assert alone
+    loop = in_a_loop(alone, graph)
+    again = onnx_io.from_model(onnx_io.to_model(loop))
+    [scan], [read] = ([n.sig for _, n in g.operators() if n.sig.op.name == "Scan"] for g in (loop, again))
+    assert isinstance(scan.op, OpaqueOperator) and isinstance(read.op, OpaqueOperator)
+    assert scan.op.context == read.op.context
+    model, feeds = opaque_model(scan, Dims({}))
+    assert [node.op_type for node in model.graph.node] == ["Scan"] and len(feeds) == 1
 
 
 def test_nodes_for_one_sample_are_those_of_the_batch() -> None:

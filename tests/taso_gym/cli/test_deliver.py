@@ -19,6 +19,7 @@ from taso_gym.cost.measurement import THREAD_CPU, Measurement
 from taso_gym.cost.session_settings import write_settings
 from taso_gym.equivalence import Baseline, Report
 from taso_gym.errors import CostError, EquivalenceError
+from taso_gym.result import Result
 from taso_gym.rules.notation import parse_rules
 from taso_gym.rules.ruleset import RuleSet
 from taso_gym.search import Budget
@@ -361,6 +362,20 @@ def test_no_rule_is_blamed_for_what_differs_without_any(given, message, tmp_path
     with pytest.raises(EquivalenceError, match=f"^different: output 'y': .*: {message}; nothing was written$"):
         deliver(path, out, result, Wanted(timed=False))
     assert "looking for the rule" not in capsys.readouterr().out
+    assert not out.exists()
+
+
+def test_memory_that_is_too_short_to_find_the_rule_is_said(tmp_path, monkeypatch):
+    def full(*_, **__):
+        raise MemoryError
+
+    path, out = tmp_path / "model.onnx", tmp_path / "out.onnx"
+    onnx.save(parsed(DOUBLED, w=np.float32(3)), path)
+    result = optimize(onnx_io.from_model(parsed(DOUBLED, w=np.float32(2))), "greedy", budget=Budget(steps=50))
+    monkeypatch.setattr(Result, "equal_part", full)
+    monkeypatch.setattr(sys.modules["taso_gym.cli.deliver"], "_expect_read", lambda *_: None)
+    with pytest.raises(EquivalenceError, match=r"^different: .*; memory is too short to find out why: nothing was"):
+        deliver(path, out, result, Wanted(timed=False))
     assert not out.exists()
 
 

@@ -241,6 +241,10 @@ def test_model_that_onnxruntime_cannot_run_is_written_only_by_force(named_like_m
         (("{model}", "-o", "{folder}/none/out.onnx"), "expected a folder to write out.onnx into"),
         (("{model}", "-o", "{folder}"), "expected the name of a file to write, found the folder"),
         (("{missing}", "-o", "{out}", "--search", "gredy"), "expected a search of greedy"),
+        (
+            ("{missing}", "-o", "{out}", "--search", "ranked", "--max-memory", "1GB"),
+            "expected options of search 'ranked'",
+        ),
         (("{missing}", "-o", "{out}", "--seed", "-1"), "expected a seed of 0 or more, found -1"),
         (("{missing}", "-o", "{out}", "--checkpoint", "{folder}/none/c"), "expected a folder to write c into"),
         (("{model}", "-o", "{out}", "--budget", "soon"), "expected a duration such as 60s"),

@@ -168,6 +168,17 @@ def test_a_pickled_cache_opens_for_itself(tmp_path: Path) -> None:
     assert pickle.loads(pickle.dumps(cache)).get("a") == "1"  # noqa: S301
 
 
+def test_who_has_no_home_names_a_cache(monkeypatch: pytest.MonkeyPatch) -> None:
+    def homeless() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setattr(Path, "home", homeless)
+    with pytest.raises(CostError, match=r"expected a home folder or .* --cache names one"):
+        Cache()
+    Cache("anywhere.sqlite")
+
+
 def test_the_default_is_in_the_users_cache_folder(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", "/somewhere")
     assert default_path() == Path("/somewhere/taso-gym/measurements.sqlite")

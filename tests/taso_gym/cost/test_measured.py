@@ -95,6 +95,22 @@ def test_what_fails_together_is_said_by_the_operator_that_does(tmp_path: Path, m
     assert known == sum(cost.time_ps for cost in found) and any(cold for _, cold in groups)
 
 
+@pytest.mark.parametrize("is_cold", [False, True])
+def test_what_is_expected_is_measured_when_that_is_said(
+    is_cold: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the cache at least: who says so asks between two of them whether there is time."""
+    model, graph, groups = cold(tmp_path / "c", monkeypatch)
+    monkeypatch.setattr(model, "_cold", is_cold)
+    nodes = [(node.sig, model.context(graph, i)) for i, node in graph.operators()]
+    model.expect(nodes)
+    asked = len(groups)
+    assert asked and not any(cold for _, cold in groups)
+    for sig, context in nodes:
+        model.node(sig, context)
+    assert [cold for _, cold in groups[asked:]] == [True] * is_cold
+
+
 def test_a_pickled_model_expects_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     model, graph, groups = cold(tmp_path / "c", monkeypatch)
     nodes = [(node.sig, model.context(graph, i)) for i, node in graph.operators()]

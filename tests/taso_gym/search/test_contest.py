@@ -527,10 +527,27 @@ def test_further_searches_do_without_what_made_outputs_differ(first: Finalist, m
     assert begun == [first.rules - {culprit, other}, first.rules - {culprit}]
 
 
-def test_no_search_begins_when_the_time_is_over(first: Finalist, taking: Any) -> None:
+def test_no_search_begins_when_the_time_is_over(first: Finalist, taking: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor are costs fitted, which costs all that was measured anew."""
+    monkeypatch.setattr(Evidence, "share_outside", None)
     asked = taking(lambda _: 1.0)
     assert Contest(first).run(0.0) is first
     assert not asked
+
+
+@pytest.mark.parametrize(("room", "measured"), [(1, 1), (3, 2)])
+def test_no_more_of_those_that_only_costs_are_against_are_measured_than_there_is_room_for(
+    room: int, measured: int, first: Finalist, taking: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def search(contest: Contest) -> None:
+        contest._beaten = [replace(first.without([rule]), name=rule) for rule in sorted(first.rules)]
+
+    monkeypatch.setattr(Contest, "_search_by_costs", search)
+    monkeypatch.setattr(Contest, "_leave_out", lambda *_: None)
+    monkeypatch.setattr(bouts.Bouts, "room", lambda *_: room)
+    asked = taking(lambda _: 1.0)
+    Contest(first).run(60.0)
+    assert len(first.rules.intersection(asked[0])) == measured
 
 
 def test_the_time_may_be_over_while_a_search_is_prepared(

@@ -17,7 +17,7 @@ from taso_gym import optimize
 from taso_gym.batch import batch_size
 from taso_gym.builder import GraphBuilder
 from taso_gym.cost.measurement import THREAD_CPU, Measurement
-from taso_gym.errors import CostError, ModelError
+from taso_gym.errors import CostError, ModelError, OptionError
 from taso_gym.graph import Graph
 from taso_gym.result import Result
 from taso_gym.rules.notation import parse_rules
@@ -154,6 +154,17 @@ def test_the_batch_is_searched_from_what_was_found_for_one_sample(
     result = optimised(loops_are_fast=False, of_one=10.0)
     assert not result.is_loop and known == [2]
     assert {a.rule for a in result.applied} == {"relu-twice", "neg-twice"}
+
+
+def test_a_checkpoint_of_another_search_is_refused_at_once(
+    optimised: Optimised, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not after denormal floats were looked for and one sample was searched for."""
+    path = tmp_path / "search.json"
+    optimised(checkpoint=path, seed=1)
+    monkeypatch.setattr(contested.ContestedSearch, "_guard", None)
+    with pytest.raises(OptionError, match=r"search.json: expected seed 2, the checkpoint has 1"):
+        optimised(checkpoint=path, seed=2)
 
 
 @pytest.mark.parametrize("checkpoint", [False, True])

@@ -90,6 +90,18 @@ def test_rules_that_an_equal_result_has_are_not_compared_again(found: Finalist, 
     assert len(asked) == count
 
 
+def test_what_differs_by_two_rules_together_is_compared(found: Finalist) -> None:
+    """Each of two was in an equal result, but not both in one."""
+    asked: list[Graph] = []
+    screen = Screen(lambda graph: bool(asked.append(graph)), lambda _: None)
+    for rules in (["neg-neg"], ["relu-relu"]):
+        screen.passed(found.without(rules), lambda: 1.0)
+    assert len(asked) == 2
+    screen.passed(found, lambda: 1.0)
+    screen.passed(found.without(["exp-sum"]), lambda: 1.0)
+    assert len(asked) == 3 and asked[-1] is found.graph
+
+
 KERNELS = """
 softmax: Div(Exp(x), ReduceSum(Exp(x), axes=[-1])) => Softmax(x, axis=-1)
 softmax-scaled: Mul(Div(Exp(x), ReduceSum(Exp(x), axes=[-1])), y) => Mul(y, Softmax(x, axis=-1))

@@ -515,6 +515,27 @@ def test_a_search_says_whether_it_was_still_finding(start, times, cut_short, mon
     assert found.cut_short == cut_short and found.exhausted != bool(times) and found.path
 
 
+def test_a_search_that_is_taken_up_when_its_time_is_over_finds_nothing(start, tmp_path):
+    first = run(start, "greedy", Budget(0.2), checkpoint=tmp_path / "c")
+    again = run(start, "greedy", Budget(0.0), checkpoint=tmp_path / "c")
+    assert first.path and again.path == first.path and not again.cut_short
+
+
+def test_what_it_takes_to_begin_counts(start, monkeypatch):
+    """`ranked:latency` measures the start."""
+    clock = [0.0]
+
+    def slow(*args):
+        clock[0] += 7.0
+        return make(*args)
+
+    make = run_module._make
+    monkeypatch.setattr(run_module, "_make", slow)
+    monkeypatch.setattr(run_module, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+    found = run(start, "greedy", Budget(5.0))
+    assert found.seconds == 7.0 and not found.explored
+
+
 def test_a_beam_is_idle_where_a_depth_brings_nothing(start):
     found = run(start, "beam", Budget(60.0, idle=0.0), width=2)
     assert len(found.path) > 1

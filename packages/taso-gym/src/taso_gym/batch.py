@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 from onnx import GraphProto, ModelProto, NodeProto, compose, helper
@@ -28,6 +29,7 @@ from taso_gym.builder import GraphBuilder
 from taso_gym.errors import ModelError, TypeInferenceError
 from taso_gym.graph import Graph, Node, value_of
 from taso_gym.onnx_io import to_model
+from taso_gym.onnx_io.scope import domain_of, inner_nodes
 from taso_gym.onnx_io.structure import FIRST_IR_WITH_OVERRIDES
 from taso_gym.onnx_io.template import pinned_names
 from taso_gym.ops import Operator
@@ -80,7 +82,10 @@ def in_a_loop(sample: Graph, graph: Graph) -> Graph:
     """
     size, model = batch_size(graph), to_model(sample)
     opsets = {entry.domain: entry.version for entry in model.opset_import}
-    op = OpaqueOperator("", "Scan", _scan(model.graph), pure=True, context=str(sorted(opsets.items())))
+    nodes = [*model.graph.node, *chain.from_iterable(map(inner_nodes, model.graph.node))]
+    versions = {(domain, opsets.get(domain, 0)) for domain in ("", *(domain_of(node.domain) for node in nodes))}
+    context = f"({sorted(versions)!r}, [])"  # as of a node of a file, which calls no functions of it
+    op = OpaqueOperator("", "Scan", _scan(model.graph), pure=True, context=context)
     builder = GraphBuilder(opsets)
     inputs = [builder.input(graph.leaves[value].name, graph.type_of(value)) for value in graph.info.inputs]
     rows = [builder.add("Reshape", v, shape=(size, 1, *builder.shape_of(v)[1:])) for v in inputs]

@@ -88,19 +88,10 @@ def deliver(
         EquivalenceError: the result differs whatever is left out, or can't be compared, and nothing forces us.
         CostError: it needs more memory than the limit, or can't be timed, and nothing forces us.
     """
-    dims = result.original.info.dims
     try:
         _deliver(model, output, result, wanted)
     except _DifferenceError as error:
-        _expect_read(model, result, error)
-        say(f"{error}: looking for the rule that makes it differ")
-        rest = result.equal_part(Baseline(model, dims).differs)  # its sites were equal, each by itself
-        if rest and not rest[1]:  # only logits or whole numbers show it
-            first = result.start if result.is_loop else model
-            rest = result.equal_part(lambda graph: not compare(first, graph, dims=dims).ok, for_one=True)
-        if rest is None or not rest[1]:
-            raise EquivalenceError(f"{error}; nothing was written") from error
-        left, culprits = rest
+        left, culprits = _equal_part(model, result, error)
         say(f"left out: {', '.join(culprits)}; {left.improvement_percent:.2f} % saved without")
         if on_left:
             on_left(left)
@@ -108,6 +99,27 @@ def deliver(
             _deliver(model, output, left, wanted, f"is left without {', '.join(culprits)}")
         except _DifferenceError as still:
             raise EquivalenceError(f"{still}; nothing was written") from still
+
+
+def _equal_part(model: Path, result: Result, error: _DifferenceError) -> tuple[Result, tuple[str, ...]]:
+    """Return what is left of a result without the rules that make it differ, and these.
+
+    Raises:
+        EquivalenceError: there are none, the model itself isn't read as it is run, or memory is too short to find out.
+    """
+    dims = result.original.info.dims
+    try:
+        _expect_read(model, result, error)
+        say(f"{error}: looking for the rule that makes it differ")
+        rest = result.equal_part(Baseline(model, dims).differs)  # its sites were equal, each by itself
+        if rest and not rest[1]:  # only logits or whole numbers show it
+            first = result.start if result.is_loop else model
+            rest = result.equal_part(lambda graph: not compare(first, graph, dims=dims).ok, for_one=True)
+    except MemoryError as short:
+        raise EquivalenceError(f"{error}; memory is too short to find out why: nothing was written") from short
+    if rest is None or not rest[1]:
+        raise EquivalenceError(f"{error}; nothing was written") from error
+    return rest
 
 
 def _expect_read(model: Path, result: Result, error: _DifferenceError) -> None:

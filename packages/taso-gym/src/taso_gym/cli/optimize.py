@@ -114,8 +114,8 @@ def optimize(
     """
     loosest = numerics_named(numerics)
     options = _options(search, alpha, threads or 1)
-    _check_early(search, options, seed, model, output, checkpoint, session_settings)
     goal = Objective.parse(objective, None if max_memory is None else parse_bytes(max_memory))
+    _check_early(search, options, goal, seed, model, output, checkpoint, session_settings)
     limit = Budget(steps=steps) if steps else Budget(seconds(budget))
     graph = _read(model, dimensions(dim or []), opset, strict_dims)
     rule_set = load_checked(rules, portable=portable, numerics=loosest)
@@ -174,10 +174,17 @@ def _options(search: str, alpha: float | None, threads: int) -> dict[str, Any]:
 
 
 def _check_early(
-    search: str, options: dict[str, Any], seed: int, model: Path, output: Path, checkpoint: Path | None, settings: bool
+    search: str,
+    options: dict[str, Any],
+    goal: Objective,
+    seed: int,
+    model: Path,
+    output: Path,
+    checkpoint: Path | None,
+    settings: bool,
 ) -> None:
     """Check what would be found wrong only after the start is measured; only the output may replace the model."""
-    check_search(search, **options)
+    check_search(search, **options, **({} if goal.is_time else {"objective": goal}))
     check_seed(seed)
     files = files_of(model)
     check_targets(output, checkpoint, kept={file: what for file, what in files.items() if file != model})

@@ -30,8 +30,15 @@ _OPEN: WeakSet[Cache] = WeakSet()
 
 
 def default_path() -> Path:
-    """Return the user's cache of measurements, in ``$XDG_CACHE_HOME`` or ``~/.cache``."""
-    folder = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    """Return the user's cache of measurements, in ``$XDG_CACHE_HOME`` or ``~/.cache``.
+
+    Raises:
+        CostError: there is no home folder.
+    """
+    try:
+        folder = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    except RuntimeError as error:
+        raise CostError("expected a home folder or $XDG_CACHE_HOME for the cache: --cache names one") from error
     return Path(folder) / "taso-gym" / "measurements.sqlite"
 
 

@@ -49,16 +49,17 @@ class MeasuredCost(RegionalCost):
         self.expect_regions(region for region in regions if region)
 
     def expect_regions(self, regions: Iterable[Region]) -> None:
-        """Measure what is executed for regions in the cache, and out of it together when one is asked for.
+        """Measure what is executed for regions; out of the cache together, when one is asked for.
 
         Emptying the cache for each by itself takes most of a search that begins with no times.
 
         Raises:
             CostError: the cache can't be used, or the provider doesn't work.
         """
-        if not self._cold:
-            return
         for region in regions:
+            if not self._cold:
+                self.executed_in(region)
+                continue
             if region in self._expected or self._node_times.recall(self._name_of(region)):
                 continue
             with suppress(KernelError, MemoryError, OutOfMemoryError):  # it is found again when it is asked for

@@ -47,14 +47,17 @@ class Checkpoint:
             "costs": start.cost.time_ps if model is None or model.deterministic else model.key,  # measured anew perhaps
         }
 
-    def load(self, searcher: Searcher) -> float:
-        """Put a searcher where the file left it; return the seconds spent before.
+    def read(self, *, any_graph: bool = False) -> tuple[float, Any] | None:
+        """Return the seconds spent before and where the searcher was; None where there is no file.
+
+        Args:
+            any_graph: it may be of a search that began with another graph.
 
         Raises:
             OptionError: the file is damaged, or of another search.
         """
         if self.path is None or not os.path.exists(self.path):
-            return 0.0
+            return None
         try:
             data = json.loads(self.path.read_text())
             found, spent, left = dict(data["identity"]), float(data["seconds"]), data["searcher"]
@@ -63,8 +66,19 @@ class Checkpoint:
         except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
             raise OptionError(f"expected a search checkpoint, found damaged data in {self.path}: {error}") from error
         for key, expected in self.identity.items():
-            if found.get(key) != expected:
+            if found.get(key) != expected and not (any_graph and key == "graph"):
                 raise OptionError(f"{self.path}: expected {key} {expected!r}, the checkpoint has {found.get(key)!r}")
+        return spent, left
+
+    def load(self, searcher: Searcher) -> float:
+        """Put a searcher where the file left it; return the seconds spent before.
+
+        Raises:
+            OptionError: the file is damaged, or of another search.
+        """
+        if (read := self.read()) is None:
+            return 0.0
+        spent, left = read
         try:
             searcher.restore(left)
         except OptionError as error:

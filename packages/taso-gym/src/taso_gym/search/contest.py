@@ -121,7 +121,7 @@ class Contest:
         self._leave_out(min(time.monotonic() + COSTED * self._seconds, self._ends - self._bouts.seconds(HEATS[0][1])))
         self._keep_equal()
         self._take_apart()
-        if self._model.depends_on_cache:
+        if self._model.depends_on_cache and not self._over():
             self._meet([self._by_share(self._bouts.evidence.share_outside(self._model))])
             self._meet(map(self._by_share, (0.0, 1.0)))
         for rule in self._doubtful():
@@ -163,6 +163,7 @@ class Contest:
         tried, beaten = set[frozenset[str]](), [*filter(None, [self._alike]), *self._beaten[:BEATEN]]
         while not self._over():
             best, room = self.best, self._bouts.room(self._ends - time.monotonic())
+            beaten = beaten[: max(room, 1)]
             parts = [names for names in self._suspects() if names not in tried][: max(room - len(beaten), 0)]
             if not parts and not beaten:
                 return

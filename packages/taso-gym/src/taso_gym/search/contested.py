@@ -26,6 +26,7 @@ from taso_gym.errors import ModelError, TasoError
 from taso_gym.graph import Graph
 from taso_gym.rules.state import Match, RewriteState
 from taso_gym.search.bouts import Bout, expected_seconds
+from taso_gym.search.checkpoint import Checkpoint
 from taso_gym.search.contest import FIRST, IDLE, Contest
 from taso_gym.search.equal import Screen
 from taso_gym.search.finalist import Finalist, remaining, retraced
@@ -113,6 +114,8 @@ class ContestedSearch:
         began = time.monotonic()
         ends = began + seconds
         spend = spend._replace(idle=min(IDLE * spend.seconds, spend.idle))
+        kept = self._kept.get("checkpoint")
+        Checkpoint(kept, self._start, self._search, self._seed, self._options).read(any_graph=True)
         self._guard(ends)
         has_time = costing < COSTING * seconds and not self._interrupted
         lone = self._for_one_sample(spend._replace(seconds=SAMPLE * seconds), ends) if has_time else None

@@ -84,13 +84,13 @@ class Screen:
         """
         self.culprits: tuple[str, ...] = ()
         self._differs: Callable[[Graph], bool] = differs or _never
-        self._say, self._harmless = say, frozenset[str]()
+        self._say, self._equal = say, list[frozenset[str]]()
 
     def passed(self, finalist: Finalist, left: Callable[[], float]) -> Finalist:
         """Return what is left of a finalist, with a warning if something is taken out.
 
-        One whose rules an equal one had, too, is taken to be equal. So are all where the start can't be run or isn't
-        equal to itself, and one for which there isn't time or room: whoever writes a result compares it again.
+        One all of whose rules an equal one had, too, is taken to be equal. So are all where the start can't be run or
+        isn't equal to itself, and one for which there isn't time or room: whoever writes a result compares it again.
 
         Args:
             finalist: it.
@@ -104,7 +104,7 @@ class Screen:
 
         if not finalist.gains.keys().isdisjoint(self.culprits):
             finalist = finalist.without(self.culprits)
-        if finalist.gains.keys() <= self._harmless:
+        if any(finalist.gains.keys() <= rules for rules in self._equal):
             return finalist
         rules = finalist.start.rules
         self._say(f"comparing what {finalist.name} computes")
@@ -120,8 +120,8 @@ class Screen:
         finalist, culprits = rest
         if culprits:
             warnings.warn(f"{', '.join(culprits)} left out: with it outputs differ when they are run", stacklevel=2)
-        self._harmless |= finalist.gains.keys()
-        alike = {other for name in culprits for other in writing_the_same(name, rules)} - self._harmless
+        self._equal.append(frozenset(finalist.gains))
+        alike = {other for name in culprits for other in writing_the_same(name, rules)}.difference(*self._equal)
         self.culprits = tuple(dict.fromkeys((*self.culprits, *culprits, *sorted(alike))))
         return finalist
 

@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from taso_gym.cost.onnxruntime import OnnxRuntimeCost
+from taso_gym.cost_model import CostModel
 from taso_gym.errors import MatchError
 from taso_gym.graph import Graph
 from taso_gym.rules.ruleset import RuleSet
@@ -91,9 +92,9 @@ class Finalist:
         state, path = retraced([rewrite for rewrite in self.way if rewrite.rule not in rules], bare)
         used = sorted(self.gains.keys() & set(rules))
         named = f"{self.name}, without {', '.join(used)}" if used else self.name
-        return self._ended(named, self.model, state, path)
+        return self._ended(named, self.start.cost_model, state, path)
 
-    def _ended(self, name: str, model: OnnxRuntimeCost, state: RewriteState, path: Sequence[Match]) -> Finalist:
+    def _ended(self, name: str, model: CostModel | None, state: RewriteState, path: Sequence[Match]) -> Finalist:
         """Return what a way without costs leads to; between its ends are kernels that needn't be measured for it."""
         start, end = (RewriteState(graph, state.rules, model) for graph in (self.start.graph, state.graph))
         return Finalist(name, start, replace(self.found, state=end, path=tuple(path)))

@@ -136,10 +136,11 @@ def run(
     seed = check_seed(seed)
     if objective and not objective.is_time:
         options["objective"] = objective
+    begun = time.monotonic()
     searcher = _make(start, search, seed, options)
     searcher.most = budget.steps
     keeper = Checkpoint(checkpoint, start, search, seed, options)
-    began = time.monotonic() - keeper.load(searcher)
+    began, found_s = begun - keeper.load(searcher), -math.inf
 
     def spent() -> float:
         return time.monotonic() - began
@@ -152,14 +153,14 @@ def run(
             lost = _loses_costs(searcher, searcher.advance)
             idle = searcher.settled and searcher.best_value >= best
             if not idle:
-                gained, best = time.monotonic(), searcher.best_value
+                gained, found_s, best = time.monotonic(), spent(), searcher.best_value
             if on_progress:
                 rewrites = len(searcher.path(searcher.best))
                 on_progress(Progress(searcher.explored, spent(), searcher.best_value, rewrites))
             keeper.save_if_due(searcher, spent())
             if idle and time.monotonic() - gained >= budget.idle:
                 break
-        still = time.monotonic() - gained < STILL * budget.seconds
+        still = spent() - found_s < STILL * budget.seconds
         cut_short = still and searcher.ended() and not (lost or searcher.exhausted or interrupted())
         if not lost:  # in the midst of a step
             keeper.save(searcher, spent())
