@@ -49,7 +49,7 @@ def missed(parts: Sequence[Part]) -> str:
     """Return a table of the goals that rows miss, the farthest first, with what rewrites made by hand reach there."""
     lines = ["\n| machine | batch | threads | numerics | found, of the goal |", "| --- | --- | --- | --- | --- |"]
     for where, numerics, column, rows in _measured(parts):
-        goals = _goals(where[1])
+        goals = goals_of(where[1])
         short = [row for row in rows if round(row["speedups"][column][0], 3) < goals.get(row["network"], 0)]
         short.sort(key=lambda row: row["speedups"][column][0] / goals[row["network"]])
         found = [_beside(row, column, goals[row["network"]]) for row in short]
@@ -72,7 +72,8 @@ def _beside(row: Row, column: str, goal: float) -> str:
     return f"{row['network']} {speedups[column][0]:.3f} of {goal:g}{hand}"
 
 
-def _goals(batch: int) -> dict[str, float]:
+def goals_of(batch: int) -> dict[str, float]:
+    """Return the goal of each network that has one for a batch."""
     goals = {n.name: dict(zip(n.batches, n.goal, strict=False)).get(batch) for n in networks()}
     return {name: goal for name, goal in goals.items() if goal}
 
@@ -89,6 +90,6 @@ def _figures(rows: Sequence[Row], column: str, batch: int) -> Iterator[str]:
         if tool == "by-hand":
             yield f"{geometric_mean(found):.3f}" if pairs else "–"
         yield f"{sum(us > them for them, us in pairs)} of {len(pairs)}" if pairs else "–"
-    wanted = {name: goal for name, goal in _goals(batch).items() if name in ours}
+    wanted = {name: goal for name, goal in goals_of(batch).items() if name in ours}
     yield f"{sum(round(ours[name], 3) >= goal for name, goal in wanted.items())} of {len(wanted)}"
     yield f"{sum(row['unchanged' if column == OURS else 'unchanged by fast'] for row in rows)} of {len(ours)}"

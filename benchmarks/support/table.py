@@ -12,7 +12,7 @@ from support.networks import networks
 from support.page import DOCS, write_between
 from support.picture import draw
 from support.results import FAST, OURS
-from support.summary import KNOWN_AS, missed, summary
+from support.summary import KNOWN_AS, goals_of, missed, summary
 
 from taso_gym.console import seconds
 
@@ -71,7 +71,7 @@ def _joined(known: Mapping[str, Any] | None, row: dict[str, Any]) -> dict[str, A
 
 def _table(machine: str, provider: str, threads: int, batch: int, rows: Sequence[Mapping[str, Any]]) -> str:
     order = {n.name: i for i, n in enumerate(networks())}
-    goals = {n.name: dict(zip(n.batches, n.goal, strict=False)) for n in networks()}
+    goals = goals_of(batch)
     listed = [n for n in networks() if batch in n.batches]
     where = f"{threads} thread{'s' if threads > 1 else ''}" if provider == "cpu" else provider
     lines = [f"\n## {KNOWN_AS.get(machine, machine)}, batch {batch}, {where}: {len(rows)} of {len(listed)} networks\n"]
@@ -80,7 +80,7 @@ def _table(machine: str, provider: str, threads: int, batch: int, rows: Sequence
         "| --- " * (len(COLUMNS) + 5) + "|",
     ]
     for row in sorted(rows, key=lambda row: order[row["network"]]):
-        goal = goals[row["network"]].get(batch)
+        goal = goals.get(row["network"])
         cells = [_cell(row, tool) for tool in COLUMNS]
         bound = f"{row['bound']:.2f}" if "bound" in row else ""
         start = [

@@ -515,10 +515,14 @@ def test_a_search_says_whether_it_was_still_finding(start, times, cut_short, mon
     assert found.cut_short == cut_short and found.exhausted != bool(times) and found.path
 
 
-def test_a_search_that_is_taken_up_when_its_time_is_over_finds_nothing(start, tmp_path):
-    first = run(start, "greedy", Budget(0.2), checkpoint=tmp_path / "c")
-    again = run(start, "greedy", Budget(0.0), checkpoint=tmp_path / "c")
-    assert first.path and again.path == first.path and not again.cut_short
+def test_a_search_that_is_taken_up_when_its_time_is_over_finds_nothing(start, tmp_path, monkeypatch):
+    """By a clock that moves to the end of the budget after the first step."""
+    clock = [0.0]
+    monkeypatch.setattr(run_module, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+    taken = {"budget": Budget(1.0), "checkpoint": tmp_path / "c"}
+    first = run(start, "greedy", on_progress=lambda _: clock.__setitem__(0, 1.0), **taken)
+    again = run(start, "greedy", **taken)
+    assert first.path and again.path == first.path and first.explored == again.explored and not again.cut_short
 
 
 def test_what_it_takes_to_begin_counts(start, monkeypatch):
