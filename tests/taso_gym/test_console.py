@@ -75,6 +75,16 @@ def test_what_the_system_refuses_is_one_line(capsys, tmp_path):
     assert capsys.readouterr().err.startswith("error: expected what can be read and written, found: [Errno 36] File na")
 
 
+def test_memory_that_is_too_short_is_one_line(capsys):
+    def want():
+        raise MemoryError("Unable to allocate 8 GiB")
+
+    with pytest.raises(SystemExit) as ended:
+        run_app(want)
+    assert ended.value.code == 2
+    assert capsys.readouterr().err == "error: expected more memory, found: Unable to allocate 8 GiB\n"
+
+
 def test_warning_is_one_line():
     program = "import warnings; from taso_gym.console import run_app; run_app(lambda: warnings.warn('[cold] coffee'))"
     found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

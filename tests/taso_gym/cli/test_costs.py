@@ -42,6 +42,19 @@ def test_profile_names_the_operators_and_the_peak(model, tmp_path, capsys):
     assert re.search(r"Conv .* │ \d\.\d{4} +│ \d\.\d{4}–\d\.\d{4} │", out)
 
 
+def test_the_time_for_measuring_again_begins_when_all_was_measured_once(model, tmp_path, monkeypatch):
+    def in_turns(self, graphs, seconds, progress):
+        asked = []
+        self._progress = asked.append
+        self.regions_in_turns({}, 0.0)  # a view
+        asked.clear()
+        assert [self.graph(graph) for graph in graphs] and asked == [] and seconds == costs.IN_TURNS_S
+        return self
+
+    monkeypatch.setattr(OnnxRuntimeCost, "in_turns", in_turns)
+    assert run("profile", model, "--cache", tmp_path / "cache") == 0
+
+
 def test_profile_says_what_could_not_be_measured(tmp_path, capsys):
     x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, [1 << 20, 1 << 20]) for name in "xy")
     graph = helper.make_graph([helper.make_node("Relu", ["x"], ["y"])], "g", [x], [y])
@@ -254,10 +267,11 @@ def test_no_calibration_where_too_little_is_recorded(calibrated, recorded, found
     assert f"found {found} variants in recorded:" in capsys.readouterr().err
 
 
-def test_no_table_is_asked_for_where_there_are_too_few_variants(calibrated, capsys):
-    assert calibrated((4, 5), (5,)) == (2, [])
+@pytest.mark.parametrize("variants", [(), (5,)])
+def test_costs_are_not_judged_by_fewer_than_two_variants(variants, calibrated, capsys):
+    assert calibrated((4, 5), variants) == (2, [])
     said = capsys.readouterr().err
-    assert "expected a model with 2 variants at least to judge a table by, found 1" in said and "record" not in said
+    assert f"expected a model with 2 variants at least to judge costs by, found {len(variants)}" in said
 
 
 def test_nothing_is_left_out_where_all_is_recorded(calibrated, capsys):

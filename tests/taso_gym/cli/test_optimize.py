@@ -296,6 +296,15 @@ def test_rules_and_options_are_checked_before_the_model_is_run(wrong, message, e
     assert message in capsys.readouterr().err
 
 
+def test_a_model_that_memory_is_too_short_to_run_is_refused(exported, tmp_path, monkeypatch, capsys):
+    def run_model(_):
+        raise MemoryError("Unable to allocate 8 GiB")
+
+    monkeypatch.setattr("taso_gym.cli.runs.Baseline.run", run_model)
+    assert run("optimize", exported, "-o", tmp_path / "out.onnx") == 2
+    assert "Unable to allocate 8 GiB; --force writes a result that wasn't compared" in capsys.readouterr().err
+
+
 def test_other_objectives_are_lowered_and_said(exported, tmp_path, capsys):
     out = tmp_path / "fast.onnx"
     assert run("optimize", exported, "-o", out, "--objective", "kernels", "--search", "greedy", "--no-measure") == 0

@@ -18,11 +18,11 @@ from model_texts import parsed
 from taso_gym.builder import GraphBuilder
 from taso_gym.cost import in_place, load
 from taso_gym.cost.dims import Dims
-from taso_gym.cost.in_place import USUAL, kernel_times, share_outside, slower_in_place
+from taso_gym.cost.in_place import SHARES, USUAL, kernel_times, share_outside, slower_in_place
 from taso_gym.cost.onnxruntime import OnnxRuntimeCost
 from taso_gym.cost.runtime import Runtime
 from taso_gym.cost.small_model import draw_inputs
-from taso_gym.errors import CostError, KernelError
+from taso_gym.errors import CostError, KernelError, OutOfMemoryError
 from taso_gym.graph import Graph
 from taso_gym.onnx_io import from_model
 from taso_gym.symbolic import symbol
@@ -250,14 +250,41 @@ def test_a_start_whose_inputs_cannot_be_drawn_has_the_usual_share(
     assert model.depends_on_cache and model.outside == USUAL
 
 
-@pytest.mark.parametrize("name", ["taso_gym.onnx_io.save", "taso_gym.cost.sessions.json.loads"])
-def test_a_disk_that_is_full_is_one_line(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    error = OSError(28, "No space left") if name.endswith("save") else json.JSONDecodeError("No space left", "", 0)
+@pytest.fixture(params=["taso_gym.atomic._move", "taso_gym.cost.sessions.json.loads"])
+def full_disk(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A disk that is full when a model is written, or what onnxruntime says of its run."""
+    is_model = request.param.endswith("_move")
+    error = OSError(28, "No space left") if is_model else json.JSONDecodeError("No space left", "", 0)
 
     def full(*_: object) -> None:
         raise error
 
-    monkeypatch.setattr(name, full)
+    monkeypatch.setattr(request.param, full)
+
+
+@pytest.mark.usefixtures("full_disk")
+def test_a_disk_that_is_full_is_one_line() -> None:
     graph = mlp()
     with pytest.raises(CostError, match=r"expected room for a model in .*, found .*No space left"):
         kernel_times(graph, draw_inputs(graph, Dims()), Runtime("cpu", 1))
+
+
+def test_a_start_that_a_full_disk_does_not_take_has_the_usual_share_for_now(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left")
+
+    monkeypatch.setattr("taso_gym.cost.onnxruntime.cache_bytes", lambda: 1)
+    with monkeypatch.context() as patched:
+        patched.setattr("taso_gym.atomic._move", full)
+        assert OnnxRuntimeCost(cache=tmp_path / "cache", start=mlp()).outside == USUAL
+    runs: list[str] = []
+    assert OnnxRuntimeCost(cache=tmp_path / "cache", start=mlp(), progress=runs.append).outside in SHARES
+    assert "a whole graph" in runs
+
+
+def test_a_graph_that_memory_is_too_short_for_is_not_run() -> None:
+    graph = from_model(parsed("g (int64[batch, 4] x) => (y) { y = Abs(x) }"))
+    with pytest.raises(OutOfMemoryError, match=r"expected \d+ bytes of memory to run the graph, found \d+$"):
+        draw_inputs(graph, Dims({"batch": 10**17}))

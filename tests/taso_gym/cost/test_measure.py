@@ -69,6 +69,35 @@ def test_symbols_are_bound(tmp_path: Path) -> None:
         measure({"m": model}, dims={"n": 63}, sessions=1, rounds=1)
 
 
+def test_a_graph_is_measured_at_the_sizes_that_it_was_loaded_with(tmp_path: Path) -> None:
+    model = onnx_io.load(write_chain(tmp_path / "a.onnx", 1, rows="n"), dims={"n": 64})
+    assert measure({"m": model}, sessions=1, rounds=1).time_ms("m") > 0
+    with pytest.raises(CostError, match="expected m to run, found"):
+        measure({"m": model}, dims={"n": 63}, sessions=1, rounds=1)
+
+
+def test_a_symbol_has_one_size() -> None:
+    dims: dict[str, int] = {}
+    assert sizes("a", ["batch", "sequence"], dims) == [1, 128] and sizes("b", ["sequence", "batch"], dims) == [128, 1]
+
+
+def test_a_dimension_without_a_name_has_a_symbol_that_differs_from_all_names() -> None:
+    assert sizes("x", [None, "n#"], {"x##0": 8, "n#": 3, "x#0": 5}) == [8, 3]
+
+
+def test_a_process_that_cannot_be_started_is_no_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(24, "Too many open files")
+
+    monkeypatch.setattr("taso_gym.cost.child.subprocess.Popen", refuse)
+    with pytest.raises(CostError, match=r"^expected to start a process for m, found .*Too many open files"):
+        measure({"m": write_chain(tmp_path / "a.onnx", 1)}, sessions=1, rounds=1)
+
+
+def test_a_limit_may_be_longer_than_a_system_waits(tmp_path: Path) -> None:
+    assert measure({"m": write_chain(tmp_path / "a.onnx", 1)}, sessions=1, rounds=1, timeout_s=1e12).time_ms("m") > 0
+
+
 def test_an_open_dimension_without_a_name_is_bound_by_the_symbol_that_it_is_given(tmp_path: Path) -> None:
     path = tmp_path / "a.onnx"
     onnx.save(parsed("g (float[?, 3, ?] x) => (y) { y = Relu(x) }"), path)

@@ -88,8 +88,8 @@ def test_what_views_take_is_measured_in_turns(cache: Path) -> None:
     once, key = model.view_ps, smallest_view(model.runtime).key
     assert once > 0 and NodeTimes(model.runtime, cache).interval(key, 0.0) is None
     found = model.in_turns([mlp()]).view_ps
-    low, high = NodeTimes(model.runtime, cache).interval(key, 0.0) or (0, 0)
-    assert 0 < low <= found <= high and model.view_ps == once
+    ends = NodeTimes(model.runtime, cache).interval(key, 0.0)
+    assert ends and 0 <= ends[0] <= found <= ends[1] and model.view_ps == once  # a busy machine's least may be 0
 
 
 def test_symbols_are_bound(cache: Path) -> None:

@@ -29,8 +29,8 @@ _BYTES = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "ki": 1 << 10, "mi": 1 << 2
 def run_app(app: Callable[[], object]) -> NoReturn:
     """Run a command line: what is wrong with the input is one message and exit code 2, Ctrl-C is 130, SIGTERM 143.
 
-    So is what the system refuses: a full disk behind ``>``, a folder that nobody may enter. A warning is one line, too,
-    and doesn't say where in the package it comes from.
+    So is what the system refuses: a full disk behind ``>``, a folder that nobody may enter, memory. A warning is one
+    line, too, and doesn't say where in the package it comes from.
     """
     if reconfigure := getattr(sys.stdout, "reconfigure", None):
         reconfigure(errors="replace")  # a terminal without arrows loses these, and no result
@@ -44,6 +44,9 @@ def run_app(app: Callable[[], object]) -> NoReturn:
     except OSError as error:
         _flush_or_drop()
         errors.print(f"error: expected what can be read and written, found: {error}", style="red", soft_wrap=True)
+        sys.exit(2)
+    except MemoryError as error:
+        errors.print(f"error: expected more memory, found: {error or 'too little'}", style="red", soft_wrap=True)
         sys.exit(2)
     except KeyboardInterrupt:
         errors.print("interrupted")

@@ -58,7 +58,9 @@ def profile(
     """
     graph = onnx_io.load(model, dims=dimensions(dim or []))
     with _measuring("measuring") as progress:
-        measured = _in_turns(_model(provider, graph, threads, cache, progress), [graph], progress, IN_TURNS_S)
+        measured = _model(provider, graph, threads, cache, progress)
+        measured.graph(graph)  # looked at once, which takes as long as it takes
+        measured = _in_turns(measured, [graph], progress, IN_TURNS_S)
         rows = sorted(rows_of(graph, measured), key=lambda row: -row.cost.time_ps)
         total = sum(row.cost.time_ps for row in rows) or 1
         large = [row.cost for row in rows if row.measured and row.sized and row.cost.time_ps >= LARGE * total]
@@ -95,6 +97,8 @@ def calibrate(
     rules = RuleSet.load(numerics=numerics_named(numerics))
     graph = onnx_io.load(model, dims=dimensions(dim or []))
     chosen = list(random_variants(graph, rules, variants, seed, rewrites))
+    if len(chosen) < LEAST:
+        raise CostError(f"expected a model with {LEAST} variants at least to judge costs by, found {len(chosen)}")
     with _measuring("measuring operators") as progress:
         judged = judge_of(cost, graph, threads, cache, progress)
         runs_on = provider_of(cost, judged)
@@ -171,8 +175,6 @@ def _recorded(model: RecordedCost, start: Graph, variants: Sequence[Graph]) -> l
     Raises:
         CostError: the start isn't, or fewer than two are.
     """
-    if len(variants) < LEAST:
-        raise CostError(f"expected a model with {LEAST} variants at least to judge a table by, found {len(variants)}")
     whole = [graph for graph in variants if model.share_recorded(graph) == 1]
     if (share := model.share_recorded(start)) < 1 or len(whole) < LEAST:
         raise CostError(

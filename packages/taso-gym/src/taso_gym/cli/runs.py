@@ -13,7 +13,7 @@ from taso_gym.cost.packages import require_provider
 from taso_gym.cost.runtime import Runtime
 from taso_gym.equivalence import Baseline
 from taso_gym.equivalence.subject import subject
-from taso_gym.errors import CostError, EquivalenceError
+from taso_gym.errors import CostError, EquivalenceError, one_line
 from taso_gym.graph import Graph
 
 UNCOMPARED = "--force writes a result that wasn't compared"
@@ -28,14 +28,15 @@ def expect_runs(model: Path, graph: Graph, opset: int | None) -> None:
         opset: what the file was converted to, if it was.
 
     Raises:
-        EquivalenceError: onnxruntime doesn't take it, converted or not, or runs it on no inputs that are drawn for it.
+        EquivalenceError: onnxruntime doesn't take it, converted or not, or runs it on no inputs that are drawn for it,
+            or there is too little memory for that.
     """
     runtime = Runtime("cpu", 1)
     try:
         runtime.open(str(model), optimise=False)
         Baseline(model, graph.info.dims).run()
-    except (CostError, EquivalenceError) as error:
-        raise EquivalenceError(f"{model}: {error}; {UNCOMPARED}") from error
+    except (CostError, EquivalenceError, MemoryError) as error:
+        raise EquivalenceError(f"{model}: {one_line(error) or 'too little memory'}; {UNCOMPARED}") from error
     if opset is None:
         return
     with ExitStack() as stack:

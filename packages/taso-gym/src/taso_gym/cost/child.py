@@ -24,18 +24,22 @@ class Child:
     """A process that holds one model in memory and times runs of it on demand."""
 
     def __init__(self, name: str, settings: Mapping[str, Any], timeout_s: float) -> None:
-        self._name, self._timeout = name, timeout_s
+        self._name, self._timeout = name, min(timeout_s, threading.TIMEOUT_MAX)
         self._answers: queue.SimpleQueue[bytes] = queue.SimpleQueue()
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115
         environment = {**os.environ, "OMP_NUM_THREADS": str(settings["threads"])}
-        self._process = subprocess.Popen(
-            [sys.executable, "-P", settings.get("script", str(CHILD))],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._errors,
-            env=environment,
-            process_group=0,  # Ctrl-C is for us, who then end it; it ends by itself where its input does
-        )
+        try:
+            self._process = subprocess.Popen(
+                [sys.executable, "-P", settings.get("script", str(CHILD))],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=self._errors,
+                env=environment,
+                process_group=0,  # Ctrl-C is for us, who then end it; it ends by itself where its input does
+            )
+        except OSError as error:
+            self._errors.close()
+            raise CostError(f"expected to start a process for {name}, found {one_line(error)}") from error
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
         try:

@@ -23,6 +23,7 @@ from taso_gym.cost.node_keys import operands_of, operator_of, shapes_of
 from taso_gym.cost.packages import temporary_folder
 from taso_gym.cost.runtime import Runtime
 from taso_gym.cost.sessions import kernel_events
+from taso_gym.errors import OutOfMemoryError
 from taso_gym.graph import Graph
 
 WARM, RUNS, SECONDS = 1, 20, 2.0
@@ -46,9 +47,10 @@ def kernel_times(graph: Graph, feeds: Mapping[str, NDArray[Any]], runtime: Runti
     A kernel's time is the first quartile of its times in some runs.
 
     Raises:
-        CostError: onnxruntime doesn't take or run the graph, or there is no room for temporary files.
+        CostError: onnxruntime doesn't take or run the graph.
+        OutOfMemoryError: there is no room for temporary files.
     """
-    with temporary_folder(json.JSONDecodeError) as folder:
+    with temporary_folder(json.JSONDecodeError, kind=OutOfMemoryError) as folder:
         onnx_io.save(graph, folder / "model.onnx")
         session = runtime.open(str(folder / "model.onnx"), optimise=True, profile=folder / "profile")
         run = runtime.bind(session, {name: runtime.place(value) for name, value in feeds.items()})

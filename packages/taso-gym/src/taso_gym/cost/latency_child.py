@@ -24,6 +24,8 @@ LEVELS = {"none": "ORT_DISABLE_ALL", "basic": "ORT_ENABLE_BASIC", "extended": "O
 DENORMALS = "session.set_denormal_as_zero"
 """Entry of a session's configuration; for the main thread the first session of a process decides."""
 LEADING, OTHER = 1, 128
+MOST_MARKS = 4
+"""So many ``#`` are looked for in the symbol of a dimension without a name."""
 
 Requests = Iterator[Mapping[str, Any]]
 
@@ -107,7 +109,7 @@ def open_session(settings: Mapping[str, Any]) -> Any:
 
 def drawn(session: Any, settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return values for a session's inputs by their names."""
-    rng, dims = np.random.default_rng(settings["seed"]), settings["dims"]
+    rng, dims = np.random.default_rng(settings["seed"]), dict(settings["dims"])
     return {
         e.name: draw(e, dims, rng) if e.type.startswith("tensor(") else draw_other(e, settings["model"], dims, rng)
         for e in session.get_inputs()
@@ -141,7 +143,7 @@ def bind_input(binding: Any, name: str, value: NDArray[Any], device: str) -> Any
     return placed
 
 
-def draw(entry: Any, dims: Mapping[str, int], rng: np.random.Generator) -> NDArray[Any]:
+def draw(entry: Any, dims: dict[str, int], rng: np.random.Generator) -> NDArray[Any]:
     """Return a value for a session's input: normal floats, else 0 and 1, which serve as token ids and masks."""
     kind = entry.type.removeprefix("tensor(").removesuffix(")")
     shape = sizes(entry.name, entry.shape, dims)
@@ -160,7 +162,7 @@ def draw(entry: Any, dims: Mapping[str, int], rng: np.random.Generator) -> NDArr
     raise TypeError(f"expected a tensor as input {entry.name!r}, found {entry.type}")
 
 
-def draw_other(entry: Any, model: str, dims: Mapping[str, int], rng: np.random.Generator) -> Any:
+def draw_other(entry: Any, model: str, dims: dict[str, int], rng: np.random.Generator) -> Any:
     """Return a value for an optional input, or a sequence of two, of the sizes that the file declares."""
     onnx: Any = import_module("onnx")
     declared = next(i for i in onnx.load(model, load_external_data=False).graph.input if i.name == entry.name).type
@@ -175,16 +177,18 @@ def draw_other(entry: Any, model: str, dims: Mapping[str, int], rng: np.random.G
     return [draw(element, dims, rng) for _ in range(2)] if lists else draw(element, dims, rng)
 
 
-def sizes(name: str, shape: Sequence[int | str | None], dims: Mapping[str, int]) -> list[int]:
-    """Return a size for each dimension of an input: its own, the given one of its symbol, else 1 (leading axis) or 128.
+def sizes(name: str, shape: Sequence[int | str | None], dims: dict[str, int]) -> list[int]:
+    """Return a size for each dimension of an input: its own, else that of its symbol.
 
-    A dimension without a name has the symbol that `taso_gym.onnx_io` gives it, ``name#axis``.
+    One that has none gets it: 1 on a leading axis, else 128. A dimension without a name has the symbol that
+    `taso_gym.onnx_io` gives it: ``name#axis``, with as many ``#`` as make it differ from all names.
     """
-    defaults = [OTHER if axis else LEADING for axis in range(len(shape))]
-    return [
-        size if isinstance(size, int) else dims.get(size or f"{name}#{axis}", defaults[axis])
-        for axis, size in enumerate(shape)
-    ]
+    found = list[int]()
+    for axis, size in enumerate(shape):
+        own = [f"{name}{'#' * count}{axis}" for count in range(MOST_MARKS, 0, -1)]
+        symbol = size or next((each for each in own if each in dims), own[-1])
+        found.append(size if isinstance(size, int) else dims.setdefault(symbol, OTHER if axis else LEADING))
+    return found
 
 
 if __name__ == "__main__":

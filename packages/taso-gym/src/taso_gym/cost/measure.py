@@ -7,7 +7,7 @@ At one thread the thread's CPU time is measured: the one estimator that other pr
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from taso_gym import onnx_io
 from taso_gym.checks import check_finite, check_kind, check_path, check_seed, check_sizes, check_whole, items_of
 from taso_gym.cost.child import Child
+from taso_gym.cost.dims import bind_dims
 from taso_gym.cost.measurement import THREAD_CPU, WALL, Measurement
 from taso_gym.cost.packages import PROVIDERS, require_provider, temporary_folder
 from taso_gym.errors import CostError, OptionError
@@ -92,7 +93,8 @@ def measure(
         models: name -> graph or file for onnxruntime, or another runtime with a file.
         threads: intra-op threads.
         provider: "cpu" or "cuda".
-        dims: values of dimension symbols; others are 1 (leading axis) or 128.
+        dims: values of dimension symbols; others are those that the first graph was loaded with, else 1 where they
+            first occur on a leading axis, or 128.
         settings: name -> session settings, where they aren't the default.
         sessions: fresh processes of each model, one after the other.
         rounds: in each session; None for as many as take five seconds of the slowest model, from 5 to 30, or from 10
@@ -120,7 +122,7 @@ def measure(
     require_provider(provider)
     estimator, summary = (THREAD_CPU, median) if threads == 1 and provider == "cpu" else (WALL, min)
     times = {name: list[float]() for name in models}
-    sizes = {name: int(size) for name, size in (dims or {}).items()}
+    sizes = _sizes(models.values(), dims or {})
     common = {"threads": int(threads), "provider": PROVIDERS[provider], "dims": sizes, "seed": seed}
     with temporary_folder() as folder:
         own = {name: {**common, "model": _as_file(model, folder)} for name, model in models.items()}
@@ -168,6 +170,15 @@ def _expect_some(**counts: int) -> None:
     for name, count in counts.items():
         if count < 1:
             raise OptionError(f"expected at least one of the {name}, found {count}")
+
+
+def _sizes(models: Iterable[object], dims: Mapping[str, int]) -> dict[str, int]:
+    """Return sizes of symbols: the given ones, else those of graphs, the first of which counts."""
+    found = {name: int(size) for name, size in dims.items()}
+    for graph in models:
+        if isinstance(graph, Graph):
+            found = {**bind_dims(graph, dims), **found}
+    return found
 
 
 def _rounds(

@@ -104,8 +104,9 @@ class OnnxRuntimeCost(MeasuredCost):
 
     @property
     def key(self) -> str:
-        """Device, provider, version and threads, and bound dimensions."""
-        return f"{self.runtime.key}[{self._dims.key}]"
+        """Device, provider, version, threads, opset, the share out of the cache if one was given, bound dimensions."""
+        outside = "" if self._given_outside is None else f", {self._given_outside:g} out of the cache"
+        return f"{self.runtime.key}, opset {self._opset}{outside}[{self._dims.key}]"
 
     @property
     def depends_on_cache(self) -> bool:
@@ -241,9 +242,9 @@ class OnnxRuntimeCost(MeasuredCost):
 
         Args:
             graphs: one at least.
-            seconds: no measurement begins after so many, half of them to prepare what is measured: nodes whose time
-                matters little, or is known well, may stay as they are, and so may those for whose operands there is no
-                room in memory beside the others'.
+            seconds: no measurement begins after so many, but of what wasn't measured at all, half of them to prepare
+                what is measured: nodes whose time matters little, or is known well, may stay as they are, and so may
+                those for whose operands there is no room in memory beside the others'.
             progress: called with (measurements done, measurements in all).
 
         Raises:

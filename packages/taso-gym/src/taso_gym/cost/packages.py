@@ -71,24 +71,27 @@ def failure(expected: str, error: Exception) -> KernelError | OutOfMemoryError:
 
 
 @contextmanager
-def temporary_folder(*cut_off: type[Exception]) -> Generator[Path]:
+def temporary_folder(*cut_off: type[Exception], kind: type[CostError] = CostError) -> Generator[Path]:
     """Make a folder for a model and what comes of it, which is deleted at the end; raises as `expecting_room` does."""
-    with expecting_room(*cut_off), tempfile.TemporaryDirectory(prefix="taso-gym-") as folder:
+    with expecting_room(*cut_off, kind=kind), tempfile.TemporaryDirectory(prefix="taso-gym-") as folder:
         yield Path(folder)
 
 
 @contextmanager
-def expecting_room(*cut_off: type[Exception]) -> Generator[None]:
+def expecting_room(*cut_off: type[Exception], kind: type[CostError] = CostError) -> Generator[None]:
     """Write to a folder for temporary files.
 
     Args:
         cut_off: what reading a file raises, besides OSError, that didn't fit onto the disk.
+        kind: what is raised.
 
     Raises:
         CostError: there is no room.
     """
     try:
         yield
-    except (OSError, *cut_off) as error:
+    except (OSError, OptionError, *cut_off) as error:
+        if isinstance(error, OptionError) and not isinstance(error.__cause__, OSError):  # nor of `taso_gym.atomic`
+            raise
         where = tempfile.tempdir or "a folder for temporary files"  # which may be what there is none of
-        raise CostError(f"expected room for a model in {where}, found {one_line(error)}") from error
+        raise kind(f"expected room for a model in {where}, found {one_line(error)}") from error

@@ -17,7 +17,8 @@ from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, helper, num
 from taso_gym.cost.beside import declared, is_large
 from taso_gym.cost.dims import Dims, size_bytes, sizes_of
 from taso_gym.cost.layout import GLOBAL_POOLS
-from taso_gym.cost.machine import memory_bytes
+from taso_gym.cost.machine import available_bytes, memory_bytes
+from taso_gym.cost.memory import peak_bytes
 from taso_gym.cost.region import BLOCKED, PLAIN, Operand, Part, Region, Wanted
 from taso_gym.cost.regional import bind_signature
 from taso_gym.errors import KernelError, OutOfMemoryError
@@ -45,11 +46,14 @@ POSITIVE = frozenset({"Sqrt", "Log", "Pow", "BatchNormalization", "Acosh", "Acos
 
 
 def draw_inputs(graph: Graph, dims: Dims) -> dict[str, NDArray[Any]]:
-    """Return values for a graph's inputs, by name.
+    """Return values for a graph's inputs, by name, to run it on.
 
     Raises:
         KernelError: an input isn't a tensor, or of unknown rank.
+        OutOfMemoryError: there isn't the memory to run it.
     """
+    if (needed := peak_bytes(graph, dims)) > (found := available_bytes()):
+        raise OutOfMemoryError(f"expected {needed} bytes of memory to run the graph, found {found}")
     rng, drawn = np.random.default_rng(0), dict[str, NDArray[Any]]()
     for value in graph.info.inputs:
         name, [t] = graph.leaves[value].name, dims.bind([graph.type_of(value)])
