@@ -185,9 +185,11 @@ def sizes(name: str, shape: Sequence[int | str | None], dims: dict[str, int]) ->
     """
     found = list[int]()
     for axis, size in enumerate(shape):
-        own = [f"{name}{'#' * count}{axis}" for count in range(MOST_MARKS, 0, -1)]
-        symbol = size or next((each for each in own if each in dims), own[-1])
-        found.append(size if isinstance(size, int) else dims.setdefault(symbol, OTHER if axis else LEADING))
+        if not isinstance(size, int):
+            own = [f"{name}{'#' * count}{axis}" for count in range(MOST_MARKS, 0, -1)]
+            symbol = size or next((each for each in own if each in dims), own[-1])
+            size = dims.setdefault(symbol, OTHER if axis else LEADING)
+        found.append(size)
     return found
 
 
