@@ -5,8 +5,9 @@
 For each network: export it, run `taso-gym optimize --cost onnxruntime` and the other tools on the file, and measure
 all against the file as given, interleaved, in fresh sessions, everything at ORT_ENABLE_ALL. Each network and setting
 is one row, a JSON file in this machine's folder of --rows, written at once, and with --numerics fast another; what is
-there is not done again, so a run goes on where it was ended; with --again it is, and at several threads the row counts
-in which the file as given was the fastest. Optimised files are kept in --folder. --phase optimise or measure does one
+there is not done again, so a run goes on where it was ended; with --again it is, and the new row counts unless its
+halves differ where those of the row before don't; at several threads the one in which the file as given was the
+fastest. Optimised files are kept in --folder. --phase optimise or measure does one
 half: the first bears a busy machine, the second doesn't. At the end the tables of all rows are written into
 docs/end_to_end.md, their means into docs/results.md, and a picture of each machine's beside them.
 Packages: benchmarks/requirements.txt; what isn't installed, or fails, is named in the row. With
@@ -195,17 +196,21 @@ def row_of(network: Network, batch: int, settings: argparse.Namespace) -> dict[s
     return {**row, "onnxruntime": onnxruntime.__version__, "date": time.strftime("%Y-%m-%d")}
 
 
-def quieter_before(path: Path, row: Mapping[str, Any]) -> bool:
-    """Whether there is a row of the same files whose file as given took less wall time.
+def stays(path: Path, row: Mapping[str, Any]) -> str:
+    """Return why a row before stays, if there is one that does.
 
-    Something slows a machine down for seconds or minutes, and what has many small kernels by more than the rest; CPU
-    time of a thread doesn't show that, and the latest row counts.
+    Something slows a machine down for seconds or minutes, and what has many small kernels by more than the rest. Wall
+    times show that: of the same files the row counts whose file took less. CPU time of a thread doesn't, so there it is
+    halves of a measurement that tell: they differ.
     """
-    if not path.exists() or "wall" not in row.get("estimator", ""):
-        return False
+    if not path.exists():
+        return ""
     before = json.loads(path.read_text())
-    same = all(before.get(key) == row[key] for key in ("optimise", "sessions", "rounds", "onnxruntime"))
-    return same and before.get("file_ms", math.inf) <= row["file_ms"]
+    if "wall" in row.get("estimator", ""):
+        same = all(before.get(key) == row[key] for key in ("optimise", "sessions", "rounds", "onnxruntime"))
+        return "whose file was faster" if same and before.get("file_ms", math.inf) <= row["file_ms"] else ""
+    unsteady, unsteady_before = ({GIVEN, OURS} & set(each.get("unstable", ())) for each in (row, before))
+    return "whose halves agree" if unsteady and not unsteady_before else ""
 
 
 def machine_of(settings: argparse.Namespace) -> str:
@@ -236,8 +241,8 @@ def main(arguments: list[str] | None = None) -> None:
                 if settings.phase != "table" and (settings.again or not path.exists()):
                     row = row_of(network, batch, settings)
                     print(network.name, batch, row["speedups"], flush=True)
-                    if quieter_before(path, row):
-                        print(f"{network.name} {batch}: a row before stays, whose file was faster", flush=True)
+                    if why := stays(path, row):
+                        print(f"{network.name} {batch}: the row before stays, {why}", flush=True)
                     else:
                         path.parent.mkdir(parents=True, exist_ok=True)
                         write_text(path, json.dumps(row, indent=1) + "\n")
