@@ -20,6 +20,7 @@ import numpy as np
 from support.machine import folder_of
 from support.networks import Network, file_of, networks
 from support.page import write_between
+from support.summary import KNOWN_AS
 
 from taso_gym import load
 from taso_gym.atomic import write_text
@@ -132,7 +133,8 @@ def write_table(folder: Path) -> None:
     parts: dict[tuple[str, int], list[dict[str, Any]]] = {}
     for path in sorted(folder.glob("*/calibration/*.json")):
         row = json.loads(path.read_text(encoding="utf-8"))
-        parts.setdefault((row["machine"], row["threads"]), []).append(row)
+        machine = path.parts[-3]
+        parts.setdefault((KNOWN_AS.get(machine, machine), row["threads"]), []).append(row)
     text = ""
     for (machine, threads), rows in sorted(parts.items()):
         met = sum(not missed(calibration_of(row)) for row in rows)
