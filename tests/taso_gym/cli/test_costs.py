@@ -272,6 +272,7 @@ def test_costs_are_not_judged_by_fewer_than_two_variants(variants, calibrated, c
     assert calibrated((4, 5), variants) == (2, [])
     said = capsys.readouterr().err
     assert f"expected a model with 2 variants at least to judge costs by, found {len(variants)}" in said
+    assert "record" not in said
 
 
 def test_nothing_is_left_out_where_all_is_recorded(calibrated, capsys):
