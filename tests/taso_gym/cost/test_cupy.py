@@ -13,8 +13,8 @@ import pytest
 from cost_graphs import mlp, weight
 
 from taso_gym.builder import GraphBuilder
+from taso_gym.cost import cuda_device, load
 from taso_gym.cost import cupy as cupy_module
-from taso_gym.cost import load
 from taso_gym.cost.cuda_kernels import kernel, normalization
 from taso_gym.cost.cupy import CupyCost, graph_time_ms
 from taso_gym.cost.regional import NEVER_PS
@@ -84,10 +84,10 @@ def device(monkeypatch: pytest.MonkeyPatch) -> type[Device]:
         CUDARuntimeError=LostError,
     )
     package = SimpleNamespace(__version__="0", cuda=SimpleNamespace(Device=kind, runtime=runtime))
-    monkeypatch.setattr(cupy_module, "require", lambda _: package)
-    monkeypatch.setattr(cupy_module, "_Precision", lambda _: nullcontext())
-    monkeypatch.setattr(cupy_module, "time_ms", lambda *_: 1.0)
-    monkeypatch.setattr(cupy_module, "expect_libraries", lambda _: None)
+    monkeypatch.setattr(cuda_device, "require", lambda _: package)
+    monkeypatch.setattr(cuda_device, "_precision", lambda _: nullcontext())
+    monkeypatch.setattr(cuda_device, "time_ms", lambda prepared, _: 1.0)
+    monkeypatch.setattr(cuda_device, "expect_libraries", lambda _: None)
     library = SimpleNamespace(cudnnGraphNotSupportedError=UnsupportedError, backend_version=lambda: 92600)
     monkeypatch.setitem(sys.modules, "cudnn", library)
     return kind
@@ -152,7 +152,7 @@ def test_a_library_that_is_missing_is_no_kernels_fault(
     """CuPy looks for its compiler when it is needed: all kernels would be remembered as failing."""
     missing = RuntimeError("CuPy failed to load libnvrtc.so.13")
     with monkeypatch.context() as without:
-        without.setattr(cupy_module, "expect_libraries", Mock(side_effect=missing))
+        without.setattr(cuda_device, "expect_libraries", Mock(side_effect=missing))
         with pytest.raises(CostError, match=r"expected the CUDA device 0 to work, found .*libnvrtc\.so\.13"):
             refused(missing, monkeypatch, tmp_path / "cache")
     assert refused(None, monkeypatch, tmp_path / "cache") == 10**9
@@ -162,33 +162,6 @@ def test_other_sizes_are_other_costs(device: type[Device], tmp_path: Path) -> No
     """What a model says that its numbers depend on names the sizes that it is bound to."""
     model = CupyCost(dims={"N": 1}, cache=tmp_path / "cache")
     assert "[N=1]" in model.key and "[N=8]" in model.bound({"N": 8}).key
-
-
-def test_the_device_is_busy_while_the_host_launches(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An operator of several kernels takes what these take, not what launching them does."""
-    now, fills = [0.0], [0]
-
-    def fill(_: int) -> None:
-        fills[0] += 1
-
-    def run() -> None:
-        now[0] += 1 / 256  # of the host
-
-    def took(*_: object) -> float:
-        return 0.5
-
-    event = SimpleNamespace(record=lambda: None, synchronize=lambda: None)
-    cuda = SimpleNamespace(
-        runtime=SimpleNamespace(getDeviceProperties=lambda _: {"l2CacheSize": 1}),
-        Event=lambda: event,
-        get_elapsed_time=took,
-    )
-    package = SimpleNamespace(cuda=cuda, uint8=None, empty=lambda *_: SimpleNamespace(fill=fill))
-    monkeypatch.setattr(cupy_module, "require", lambda _: package)
-    monkeypatch.setattr(cupy_module.time, "monotonic", lambda: now[0])
-    assert cupy_module.time_ms(run) == 0.5
-    warm_ups, runs, while_launching = 6, 60, 8
-    assert fills[0] == warm_ups + while_launching * runs
 
 
 def test_times_are_of_a_cudnn(device: type[Device], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -207,7 +180,7 @@ def test_another_machine_has_another_device(
     assert here.key.startswith("a device|")
     sent = pickle.dumps(here)
     facts = {"name": b"another device"}
-    monkeypatch.setattr(cupy_module.require("cupy").cuda.runtime, "getDeviceProperties", lambda _: facts)
+    monkeypatch.setattr(cuda_device.require("cupy").cuda.runtime, "getDeviceProperties", lambda _: facts)
     assert pickle.loads(sent).key.startswith("another device|")  # noqa: S301
 
 

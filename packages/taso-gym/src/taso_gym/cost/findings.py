@@ -1,4 +1,4 @@
-"""What was found by running onnxruntime, kept in the cache on disk as JSON."""
+"""What was found by running something on a device, kept in the cache on disk as JSON."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from taso_gym.cost.cache import Cache
+from taso_gym.cost.cuda_device import CudaDevice
 from taso_gym.cost.runtime import Runtime
 from taso_gym.errors import CostError, KernelError, OutOfMemoryError
 
@@ -16,15 +17,15 @@ METHOD = 19
 
 
 class Findings:
-    """Values by name, of a runtime as it is here.
+    """Values by name, of a device as it is here.
 
     Attributes:
         path: file of the cache.
     """
 
-    def __init__(self, runtime: Runtime, path: str | Path | None) -> None:
+    def __init__(self, device: Runtime | CudaDevice, path: str | Path | None) -> None:
         """Begin with what a cache has; None for the user's."""
-        self._runtime, self._cache = runtime, Cache(path)
+        self._device, self._cache = device, Cache(path)
         self.path = self._cache.path
 
     def recall(self, name: str) -> dict[str, Any] | None:
@@ -63,7 +64,7 @@ class Findings:
             anew: measure it whatever the cache has, and remember that instead.
 
         Raises:
-            CostError: the cache can't be used, or the provider doesn't work.
+            CostError: the cache can't be used, or the device doesn't work.
         """
         known = None if anew else self.recall(name)
         if known is not None:
@@ -71,7 +72,7 @@ class Findings:
         try:
             value = measure()
         except KernelError as error:
-            self._runtime.expect_working()  # else what is remembered would be the device's fault
+            self._device.expect_working()  # else what is remembered would be the device's fault
             value = {"failed": str(error)}
         except (MemoryError, OutOfMemoryError) as error:
             return {"failed": str(error) or "out of memory"}
@@ -98,4 +99,4 @@ class Findings:
             yield rest, self._parsed(text)
 
     def _key(self, name: str) -> str:
-        return f"{self._runtime.key}|method {METHOD}|{name}"
+        return f"{self._device.key}|method {METHOD}|{name}"

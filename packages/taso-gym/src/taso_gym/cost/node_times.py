@@ -49,6 +49,7 @@ class NodeTimes(Findings):
     def __init__(self, runtime: Runtime, path: str | Path | None) -> None:
         """Begin with what a cache has; None for the user's."""
         super().__init__(runtime, path)
+        self._runtime = runtime
         self._times: dict[str, int] = {}
         self._quantile = 0.5
 
