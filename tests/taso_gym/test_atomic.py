@@ -7,7 +7,7 @@ import pathlib
 import pytest
 
 from taso_gym.atomic import check_target, check_targets, replacing, write_text
-from taso_gym.errors import OptionError
+from taso_gym.errors import OptionError, WriteError
 
 
 def test_a_failed_block_leaves_the_old_file(tmp_path):
@@ -111,7 +111,7 @@ def test_a_folder_in_the_place_of_a_file_is_named(tmp_path):
             temporary.write_text("model")
             temporary.with_name("a.onnx.data").write_text("weights")
 
-    with pytest.raises(OptionError, match=r"expected to write .*a\.onnx\.data, found: "):
+    with pytest.raises(WriteError, match=r"expected to write .*a\.onnx\.data, found: "):
         write()
     assert not target.exists()
 
@@ -133,7 +133,7 @@ def test_a_full_disk_is_said_in_a_line_and_leaves_the_old_file(tmp_path):
         with replacing(target):
             raise OSError(number, os.strerror(number))
 
-    with pytest.raises(OptionError, match=r"expected room for a\.txt in .*, found: No space left on device"):
+    with pytest.raises(WriteError, match=r"expected room for a\.txt in .*, found: No space left on device"):
         fill(errno.ENOSPC)
     with pytest.raises(FileNotFoundError):
         fill(errno.ENOENT)

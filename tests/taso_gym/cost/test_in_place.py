@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -255,11 +256,7 @@ def full_disk(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
     """A disk that is full when a model is written, or what onnxruntime says of its run."""
     is_model = request.param.endswith("_move")
     error = OSError(28, "No space left") if is_model else json.JSONDecodeError("No space left", "", 0)
-
-    def full(*_: object) -> None:
-        raise error
-
-    monkeypatch.setattr(request.param, full)
+    monkeypatch.setattr(request.param, Mock(side_effect=error))
 
 
 @pytest.mark.usefixtures("full_disk")
@@ -272,12 +269,9 @@ def test_a_disk_that_is_full_is_one_line() -> None:
 def test_a_start_that_a_full_disk_does_not_take_has_the_usual_share_for_now(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full(*_: object) -> None:
-        raise OSError(28, "No space left")
-
     monkeypatch.setattr("taso_gym.cost.onnxruntime.cache_bytes", lambda: 1)
     with monkeypatch.context() as patched:
-        patched.setattr("taso_gym.atomic._move", full)
+        patched.setattr("taso_gym.atomic._move", Mock(side_effect=OSError(28, "No space left")))
         assert OnnxRuntimeCost(cache=tmp_path / "cache", start=mlp()).outside == USUAL
     runs: list[str] = []
     assert OnnxRuntimeCost(cache=tmp_path / "cache", start=mlp(), progress=runs.append).outside in SHARES

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from taso_gym.checks import check_path
-from taso_gym.errors import OptionError
+from taso_gym.errors import OptionError, WriteError
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 """What a disk says that takes no more; other errors of the system inside a block are not about its target."""
@@ -32,20 +32,21 @@ def replacing(path: str | Path) -> Generator[Path]:
     the old files are in a hidden folder named after it.
 
     Raises:
-        OptionError: the folder doesn't exist or can't be written, the disk is full, or a folder has a file's name.
+        OptionError: there is no such folder, or it can't be written.
+        WriteError: the system doesn't write there: the disk is full, say, or a folder has a file's name.
     """
     target = check_target(path)
     try:
         folder = Path(tempfile.mkdtemp(prefix=f".{target.name[:20]}.", dir=target.parent))
     except OSError as error:
-        raise OptionError(f"expected a folder that can be written, found {target.parent}: {error.strerror}") from error
+        raise WriteError(f"expected a folder that can be written, found {target.parent}: {error.strerror}") from error
     try:
         yield folder / target.name
         _move(folder, target)
     except OSError as error:
         if error.errno not in FULL:
             raise
-        raise OptionError(f"expected room for {target.name} in {target.parent}, found: {error.strerror}") from error
+        raise WriteError(f"expected room for {target.name} in {target.parent}, found: {error.strerror}") from error
     finally:
         shutil.rmtree(folder)
 
@@ -75,7 +76,7 @@ def _move_one(file: Path, place: Path) -> None:
         place.parent.mkdir(parents=True, exist_ok=True)
         file.replace(place)
     except OSError as error:
-        raise OptionError(f"expected to write {place}, found: {error.strerror}") from error
+        raise WriteError(f"expected to write {place}, found: {error.strerror}") from error
 
 
 def check_target(path: str | Path) -> Path:

@@ -67,6 +67,10 @@ class OptionError(TasoError):
     """An option, identifier or environment argument with a value outside its choices."""
 
 
+class WriteError(OptionError):
+    """A file that the system doesn't write: there is no room on the disk, or no permission."""
+
+
 class MissingPackageError(TasoError):
     """A package that an optional part needs and that isn't installed."""
 

@@ -12,7 +12,15 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from taso_gym.errors import CostError, KernelError, MissingPackageError, OptionError, OutOfMemoryError, one_line
+from taso_gym.errors import (
+    CostError,
+    KernelError,
+    MissingPackageError,
+    OptionError,
+    OutOfMemoryError,
+    WriteError,
+    one_line,
+)
 
 PROVIDERS = {"cpu": "CPUExecutionProvider", "cuda": "CUDAExecutionProvider"}
 """Short name -> onnxruntime's name of an execution provider."""
@@ -90,8 +98,6 @@ def expecting_room(*cut_off: type[Exception], kind: type[CostError] = CostError)
     """
     try:
         yield
-    except (OSError, OptionError, *cut_off) as error:
-        if isinstance(error, OptionError) and not isinstance(error.__cause__, OSError):  # nor of `taso_gym.atomic`
-            raise
+    except (OSError, WriteError, *cut_off) as error:
         where = tempfile.tempdir or "a folder for temporary files"  # which may be what there is none of
         raise kind(f"expected room for a model in {where}, found {one_line(error)}") from error
