@@ -20,7 +20,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import chain
 from typing import Any
 
 from onnx import GraphProto, ModelProto, NodeProto, compose, helper
@@ -29,7 +28,7 @@ from taso_gym.builder import GraphBuilder
 from taso_gym.errors import ModelError, TypeInferenceError
 from taso_gym.graph import Graph, Node, value_of
 from taso_gym.onnx_io import to_model
-from taso_gym.onnx_io.scope import domain_of, inner_nodes
+from taso_gym.onnx_io.scope import Scope
 from taso_gym.onnx_io.structure import FIRST_IR_WITH_OVERRIDES
 from taso_gym.onnx_io.template import pinned_names
 from taso_gym.ops import Operator
@@ -82,10 +81,8 @@ def in_a_loop(sample: Graph, graph: Graph) -> Graph:
     """
     size, model = batch_size(graph), to_model(sample)
     opsets = {entry.domain: entry.version for entry in model.opset_import}
-    nodes = [*model.graph.node, *chain.from_iterable(map(inner_nodes, model.graph.node))]
-    versions = {(domain, opsets.get(domain, 0)) for domain in ("", *(domain_of(node.domain) for node in nodes))}
-    context = f"({sorted(versions)!r}, [])"  # as of a node of a file, which calls no functions of it
-    op = OpaqueOperator("", "Scan", _scan(model.graph), pure=True, context=context)
+    node = _scan(model.graph)
+    op = OpaqueOperator("", "Scan", _written(node), pure=True, context=Scope(model, opsets).context(node))
     builder = GraphBuilder(opsets)
     inputs = [builder.input(graph.leaves[value].name, graph.type_of(value)) for value in graph.info.inputs]
     rows = [builder.add("Reshape", v, shape=(size, 1, *builder.shape_of(v)[1:])) for v in inputs]
@@ -106,13 +103,17 @@ def _tensors(graph: Graph, values: tuple[int, ...]) -> Iterator[TensorType]:
         yield t
 
 
-def _scan(body: GraphProto) -> bytes:
+def _scan(body: GraphProto) -> NodeProto:
     """Return a Scan over a network, as an opaque operator has it: without names, inputs and outputs."""
     inputs, outputs = len(body.input), len(body.output)
     compose.add_prefix_graph(body, "sample/", inplace=True)  # names outside aren't hidden
     body.name = "sample"
     node = NodeProto(op_type="Scan", input=[""] * inputs, output=["present"] * outputs)
     node.attribute.extend([helper.make_attribute("body", body), helper.make_attribute("num_scan_inputs", inputs)])
+    return node
+
+
+def _written(node: NodeProto) -> bytes:
     try:
         return node.SerializeToString(deterministic=True)
     except Exception as error:  # protocol buffers have several for what is too large
