@@ -25,6 +25,8 @@ F32, F64 = np.float32, np.float64
         (F32([1, np.nan, np.inf]), F32([1, np.nan, np.inf]), True),
         (F32([1, np.nan, np.inf]), F32([1, np.nan, -np.inf]), False),
         (F32([1, np.nan]), F32([1, 2]), False),
+        (np.complex64([1, np.nan + 1j]), np.complex64([1, np.nan + 1j]), True),
+        (np.complex64([1, np.nan + 1j]), np.complex64([1, 1j]), False),
         (F32([]), F32([]), True),
         (np.float16([1]), np.float16([1.004]), True),
         (F64([1]), F64([1 + 1e-6]), False),

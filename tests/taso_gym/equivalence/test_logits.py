@@ -53,3 +53,15 @@ def test_a_softmax_that_is_read_inside_stays() -> None:
     check(logits.first)
     assert sorted(op_names(logits.first)) == ["LogSoftmax", "Relu", "Softmax"]
     assert validate(logits.first, logits.second).ok
+
+
+def test_a_softmax_that_a_subgraph_reads_stays() -> None:
+    """By its name, which LogSoftmax in its place would need for the output."""
+    text = """g (float[2, 3] x, bool c) => (p, y) {
+        p = Softmax(x)
+        y = If(c) <then_branch = t () => (float[2, 3] a) { a = Exp(p) },
+                   else_branch = e () => (float[2, 3] b) { b = Neg(p) }>
+    }"""
+    graph = graph_of(text)
+    assert logits_of(graph, graph) is None
+    assert validate(parsed(text), parsed(text)).ok

@@ -22,6 +22,15 @@ def test_what_ends_the_process_ends_one_of_its_own() -> None:
         validate(STFT, STFT)
 
 
+def test_a_loop_that_leaves_out_a_result_is_run_in_a_process_of_its_own() -> None:
+    """As onnxruntime 1.31 is ended by it."""
+    body = "b (int64 i, bool go, float[2] sum) => (bool on, float[2] more, float[2] scan) { on = Identity(go) "
+    body += "more = Add(sum, sum) scan = Neg(sum) }"
+    model = parsed(f"g (float[2] x) => (scans) {{ , scans = Loop(n, , x) <body = {body}> }}", n=np.int64(3))
+    with pytest.raises(EquivalenceError, match="process ended with -11"):
+        validate(model, model)
+
+
 def test_what_ends_the_process_differs_from_what_does_not() -> None:
     model = parser.parse_model(
         """<ir_version: 8, opset_import: ["": 17]>

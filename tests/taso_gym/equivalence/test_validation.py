@@ -286,6 +286,9 @@ def test_given_inputs() -> None:
     report = validate(model, model, inputs=[{"x": np.ones((2, 4), F32), "i": np.array([1])}])
     assert report.ok
     assert report.draws == ("",)
+    assert validate(model, model, inputs=[{"x": [[1, 2, 3, 4], [5.5, 6, 7, 8]], "i": [1]}]).ok
+    with pytest.raises(EquivalenceError, match=r"expected a tensor for input 'x', found \[\[1\], \[2, 3\]\]: "):
+        validate(model, model, inputs=[{"x": [[1], [2, 3]], "i": [1]}])
     with pytest.raises(EquivalenceError, match="on the given inputs"):
         validate(model, model, inputs=[{}])
     with pytest.raises(OptionError, match="at least one draw"):

@@ -5,6 +5,7 @@ import onnx
 import pytest
 from model_texts import parsed, run
 
+from taso_gym.errors import ModelError
 from taso_gym.onnx_io.convert import converted
 
 
@@ -33,3 +34,12 @@ def test_what_is_said_of_a_graph_its_inputs_and_outputs_stays(tmp_path):
     assert found.metadata_props == model.metadata_props and found.graph.metadata_props == model.graph.metadata_props
     assert found.graph.input == model.graph.input and found.graph.output == model.graph.output
     assert found.graph.quantization_annotation == model.graph.quantization_annotation
+
+
+def test_training_information_is_not_left_out(tmp_path):
+    """Its graphs are of the opset that the model had."""
+    model = parsed("g (float[4] x) => (float[4] y) { y = Add(x, w) }", opset=11, w=np.ones(4, np.float32))
+    model.training_info.add().algorithm.node.add(op_type="Identity", input=["w"], output=["v"])
+    onnx.save(model, tmp_path / "a.onnx")
+    with pytest.raises(ModelError, match=r"a\.onnx: expected a model that converts to opset 13, found training inf"):
+        converted(tmp_path / "a.onnx", 13)

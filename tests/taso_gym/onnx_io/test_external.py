@@ -71,6 +71,11 @@ def test_external_data_are_mapped_and_written_beside_the_model(external: Path, t
     assert load(target) == graph
 
 
+def test_a_name_that_leaves_no_room_for_that_of_the_data_is_refused(external: Path, tmp_path: Path) -> None:
+    with pytest.raises(OptionError, match=r"name of a file to write of at most 255 bytes, found n+\.onnx\.data$"):
+        save(load(external), tmp_path / f"{'n' * 247}.onnx")
+
+
 def test_no_data_file_is_written_where_nothing_is_for_it(tmp_path: Path) -> None:
     small = {"w": np.ones((4, 4), np.float32), "b": np.ones(4, np.float32)}
     path, target = tmp_path / "model.onnx", tmp_path / "saved.onnx"

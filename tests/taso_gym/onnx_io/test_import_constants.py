@@ -212,6 +212,18 @@ def test_what_onnxruntime_computes_otherwise_is_left_to_it(
     assert not expected or found.tolist() == np.float32(expected).tolist()
 
 
+@pytest.mark.parametrize(
+    ("values", "is_sorted"), [(np.float32([np.nan, 1, 3, np.nan, 2]), 1), (np.int64([4, 4, 4]), 0)]
+)
+def test_an_order_of_onnxruntimes_own_is_left_to_it(values: Any, is_sorted: int) -> None:
+    text = f"g (float[1] x) => (y) {{ k, i = TopK <sorted = {is_sorted}>(a, n) c = Cast <to = 1>(i) y = Mul(c, x) }}"
+    model = parsed(text, a=values, n=np.int64([3]))
+    graph = from_model(model)
+    assert op_names(graph)[0] == "[TopK]"
+    x = np.ones(1, np.float32)
+    np.testing.assert_array_equal(run(to_model(graph), x=x)[0], run(model, x=x)[0])
+
+
 def test_what_broadcasts_by_an_attribute_is_left() -> None:
     """Before opset 7; the reference adds along the last axis, whichever is stated."""
     text = "g (float[2, 2] x) => (y) { c = Add <broadcast = 1, axis = 0>(a, b) y = Mul(c, x) }"

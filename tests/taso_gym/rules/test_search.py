@@ -122,6 +122,19 @@ def test_a_whole_number_is_no_fraction_and_zero_has_a_sign(weight: Any, value: f
     assert is_filled(Leaf("", *array_weight(np.asarray(weight)), 0), value) is filled
 
 
+@pytest.mark.parametrize(
+    ("shape", "count"), [((), 1), ((4,), 1), ((1, 1), 1), ((1, 4), 1), ((5, 1), 0), ((1, 1, 1), 0)]
+)
+def test_a_literal_does_not_widen_what_it_is_applied_to(shape: tuple[int, ...], count: int) -> None:
+    """In a rule it is a number: five rows of twos have five times the sum of one."""
+    builder = GraphBuilder({"": 20})
+    x = builder.input("x", TensorType("float", (1, 4)))
+    two = builder.weight("two", *array_weight(np.full(shape, 2, np.float32)))
+    builder.output("y", builder.add("ReduceSum", builder.add("Mul", x, two), axes=(0,), keepdims=1))
+    rules = rule_set("r: ReduceSum(Mul(x, 2), axes=a, keepdims=k) => Mul(ReduceSum(x, axes=a, keepdims=k), 2)")
+    assert len(RewriteState(builder.build(), rules).matches[0]) == count
+
+
 @pytest.mark.parametrize("graph", [transformer(), cnn(), *map(random_graph, range(10))])
 def test_the_search_finds_what_brute_force_finds(graph: Graph) -> None:
     rules = rule_set()

@@ -87,7 +87,7 @@ def check_target(path: str | Path) -> Path:
             or one that models or file systems don't take.
     """
     target = check_path(path, "the path of a file to write")
-    _check_name(target)
+    check_name(target)
     if not os.path.isdir(target.parent):
         raise OptionError(f"expected a folder to write {target.name} into, found none at {target.parent}")
     if os.path.exists(target) and not os.path.isfile(target):
@@ -98,7 +98,8 @@ def check_target(path: str | Path) -> Path:
     return target
 
 
-def _check_name(target: Path) -> None:
+def check_name(target: Path) -> None:
+    """Make sure that a file may have a name; raises OptionError."""
     try:
         str(target).encode()
     except UnicodeEncodeError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from taso_gym.cost.runtime import Runtime
 from taso_gym.cost.small_model import IR_VERSION, draw
 from taso_gym.errors import KernelError, OutOfMemoryError
 from taso_gym.onnx_io.reference import blank_node, named_node
+from taso_gym.onnx_io.scope import fresh_names
 from taso_gym.signature import OpaqueOperator, Signature
 from taso_gym.tensor import TensorType, dtype_code
 
@@ -49,8 +51,9 @@ def opaque_model(sig: Signature, dims: Dims) -> tuple[ModelProto, dict[str, NDAr
     bound = dims.bind([*sig.inputs, *sig.outputs])
     if sum(map(size_bytes, bound)) * 4 > memory_bytes():
         raise OutOfMemoryError(f"expected operators that memory can hold, found {sig}")
-    own = len(blank_node(sig.op).input)
-    names = [*(f"input-{i}" for i in range(own)), *sig.op.captures]
+    blank = blank_node(sig.op)
+    own, fresh = len(blank.input), fresh_names(blank, sig.op.captures)
+    names = [*islice(fresh, own), *sig.op.captures]
     inputs: list[ValueInfoProto] = []
     weights: list[TensorProto] = []
     feeds: dict[str, NDArray[Any]] = {}
@@ -67,8 +70,7 @@ def opaque_model(sig: Signature, dims: Dims) -> tuple[ModelProto, dict[str, NDAr
             inputs.append(helper.make_tensor_value_info(name, dtype_code(t.dtype), sizes_of(t)))
             feeds[name] = value
     given = {*feeds, *(w.name for w in weights)}
-    outputs = [f"output-{i}" for i in range(len(sig.outputs))]
-    node = named_node(sig.op, [n if n in given else "" for n in names[:own]], outputs)
+    node = named_node(sig.op, [n if n in given else "" for n in names[:own]], [*islice(fresh, len(sig.outputs))])
     wanted = [ValueInfoProto(name=name) for name in node.output if name]
     graph = helper.make_graph([node], "opaque", inputs, wanted, weights)
     opsets = [helper.make_opsetid(domain, version) for domain, version in versions if version]

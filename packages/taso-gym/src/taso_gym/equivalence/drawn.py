@@ -14,7 +14,7 @@ from taso_gym.equivalence.runtime import Feeds
 from taso_gym.equivalence.subject import Subject
 from taso_gym.errors import EquivalenceError
 from taso_gym.graph import Graph
-from taso_gym.tensor import FLOATS, TensorType
+from taso_gym.tensor import FLOATS, TensorType, numpy_dtype
 
 
 class Draw(NamedTuple):
@@ -34,16 +34,31 @@ class Draw(NamedTuple):
 
 
 def run_on_given(model: Subject, inputs: Sequence[Feeds]) -> list[Draw]:
-    """Run a model on inputs.
+    """Run a model on inputs; a list for a tensor, or a number, is one.
 
     Raises:
         EquivalenceError: it doesn't run on all of them.
     """
+    inputs = [_as_arrays(model.graph, feeds) for feeds in inputs]
     results = model.run(inputs)
     for result in results:
         if isinstance(result, str):
             raise EquivalenceError(f"expected the first model to run on the given inputs, found: {result}")
     return [Draw({}, feeds, result) for feeds, result in zip(inputs, results, strict=True) if isinstance(result, list)]
+
+
+def _as_arrays(graph: Graph, feeds: Feeds) -> Feeds:
+    """Return inputs with an array for each tensor, of its element type where none is said."""
+    types = {graph.leaves[value].name: graph.type_of(value) for value in graph.info.inputs}
+    found = dict(feeds)
+    for name, value in feeds.items():
+        t = types.get(name)
+        if isinstance(t, TensorType) and not hasattr(value, "dtype"):
+            try:
+                found[name] = np.asarray(value, numpy_dtype(t.dtype))
+            except (TypeError, ValueError) as error:
+                raise EquivalenceError(f"expected a tensor for input {name!r}, found {value!r:.60}: {error}") from error
+    return found
 
 
 class _Plan(NamedTuple):

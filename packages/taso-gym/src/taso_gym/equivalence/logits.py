@@ -41,10 +41,22 @@ def _softmaxes(graph: Graph) -> set[tuple[int, object]]:
     found: set[tuple[int, object]] = set()
     for position, value in enumerate(graph.outputs):
         node = graph.nodes.get(producer_of(value))
-        if node and node.sig.op.domain == "" and node.sig.op.name == "Softmax" and not node.sig.const:
+        if node is None or (node.sig.op.domain, node.sig.op.name) != ("", "Softmax"):
+            continue
+        if not node.sig.const and not _is_captured(graph, value):
             kind = node.sig.op.proto if isinstance(node.sig.op, OpaqueOperator) else node.sig.attrs
             found.add((position, kind))
     return found
+
+
+def _is_captured(graph: Graph, value: int) -> bool:
+    """Return whether a subgraph reads a value: by its name, which no other value can have then."""
+    readers = (graph.nodes[producer_of(use)] for use in graph.uses[value])
+    return any(
+        value in reader.inputs[-len(reader.sig.op.captures) :]
+        for reader in readers
+        if isinstance(reader.sig.op, OpaqueOperator) and reader.sig.op.captures
+    )
 
 
 def _with_logits(graph: Graph, positions: set[int]) -> Graph:

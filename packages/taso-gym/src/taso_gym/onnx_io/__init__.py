@@ -12,7 +12,7 @@ from pathlib import Path
 
 from onnx import ModelProto
 
-from taso_gym.atomic import check_target, replacing
+from taso_gym.atomic import check_name, check_target, replacing
 from taso_gym.checks import check_kind, check_path, check_sizes
 from taso_gym.errors import ModelError, OptionError
 from taso_gym.graph import Graph
@@ -139,6 +139,7 @@ def _data_name(target: Path) -> str:
         others = (f for f in target.parent.glob("*") if f.name != target.name and os.path.realpath(f) != place)
         own -= set().union(*map(_refers_to, others))  # copies of the model, whatever they are called
     names = (f"{target.name}{f'.{number}' if number else ''}.data" for number in count())
+    check_name(target.with_name(f"{target.name}.data"))
     return next(name for name in names if name in own or not target.with_name(name).exists())
 
 

@@ -24,6 +24,8 @@ def converted(path: str | Path, opset: int) -> ModelProto:
         raise OptionError(f"expected an opset from 1 to {newest}, found {opset}")
     try:
         model = onnx.load(str(path))  # pyright: ignore[reportUnknownMemberType]
+        if model.training_info:
+            raise ValueError("training information, which isn't converted")
         return _described(version_converter.convert_version(_inlined(model), opset), model)
     except Exception as error:  # the converter raises whatever its C++ code throws
         reason = str(error).strip().splitlines()

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from taso_gym.errors import ModelError
 from taso_gym.graph import Weight
-from taso_gym.onnx_io.reference import run_opaque
+from taso_gym.onnx_io.reference import blank_node, run_opaque
 from taso_gym.onnx_io.sparse import SparseWeight
 from taso_gym.ops.evaluate import evaluate
 from taso_gym.signature import OpaqueOperator, Signature
@@ -92,7 +92,11 @@ def can_fold(sig: Signature, weights: Sequence[Weight | None], opsets: Mapping[s
 
 
 def _is_computed_otherwise(sig: Signature) -> bool:
-    """Whether onnxruntime has other results: it parses, rounds to 4 bits, takes a scalar for a list, adds up steps."""
+    """Whether onnxruntime has other results.
+
+    It parses, rounds to 4 bits, takes a scalar for a list, adds up steps, and puts NaN, and what isn't to be sorted, in
+    another order.
+    """
     first, result = sig.inputs[:1], sig.outputs[0]
     if not first or not isinstance(first[0], TensorType) or not isinstance(result, TensorType):
         return False
@@ -103,8 +107,15 @@ def _is_computed_otherwise(sig: Signature) -> bool:
             return first[0].shape == ()
         case "Range":
             return result.dtype in FLOATS
+        case "TopK":
+            return first[0].dtype in FLOATS or _is_unsorted(sig)
         case _:
             return False
+
+
+def _is_unsorted(sig: Signature) -> bool:
+    assert isinstance(sig.op, OpaqueOperator)
+    return any(a.name == "sorted" and not a.i for a in blank_node(sig.op).attribute)
 
 
 def _size_bytes(t: ValueType, operand_bytes: int, op_type: str) -> int | None:

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from itertools import islice
 from typing import Any, cast
 
+import numpy as np
 from onnx import FunctionProto, ModelProto, NodeProto
 from onnx.reference import ReferenceEvaluator
 
 from taso_gym.errors import ModelError
 from taso_gym.graph import Graph, Node, producer_of, value_of
+from taso_gym.onnx_io.scope import fresh_names
 from taso_gym.ops.evaluate import evaluate
 from taso_gym.ops.floating import NUMPY
 from taso_gym.ops.modules import ArrayModule
 from taso_gym.signature import OpaqueOperator
 from taso_gym.symbolic import Poly, symbol
-from taso_gym.tensor import TensorType, ValueType
+from taso_gym.tensor import TensorType, ValueType, numpy_dtype
 
 Value = Any
 """An array, or what ``onnx.reference`` uses for other types: a list for a sequence, None for an empty optional."""
@@ -51,7 +54,7 @@ def run_graph(
         operands = [None if v is None else _operand(graph, known, v) for v in node.inputs]
         if isinstance(node.sig.op, OpaqueOperator):
             arrays = [_plain(v, xp) for v in operands]
-            results = run_opaque(node.sig.op, arrays, graph.info.opsets, functions_of(graph.info.template))
+            results = _run_opaque_node(node, arrays, graph)
         else:
             results = _run_body(node, operands, xp, sizes)
         _note_sizes(node.sig.outputs, results, sizes)
@@ -62,6 +65,29 @@ def run_graph(
                 if not uses_left[value]:
                     known.pop(value, None)
     return [_as_result(_operand(graph, known, v), xp) for v in wanted]
+
+
+def _run_opaque_node(node: Node, arrays: Sequence[Value], graph: Graph) -> list[Value]:
+    """Run an opaque node on arrays as they come in, and if that fails, in the types of its signature.
+
+    Values of the table's operators are float64, weights in subgraphs aren't, and onnx.reference mixes no types.
+    """
+    op, opsets, functions = node.sig.op, graph.info.opsets, functions_of(graph.info.template)
+    assert isinstance(op, OpaqueOperator)
+    try:
+        return run_opaque(op, arrays, opsets, functions)
+    except ModelError:
+        typed = [*map(_typed, node.sig.inputs, arrays)]
+        if all(new is old for new, old in zip(typed, arrays, strict=True)):
+            raise
+        return run_opaque(op, typed, opsets, functions)
+
+
+def _typed(type_: ValueType | None, value: Value) -> Value:
+    """Return an array of the element type that a type says, the same one where it is."""
+    if not isinstance(type_, TensorType) or not isinstance(value, np.ndarray):
+        return value
+    return np.asarray(value, numpy_dtype(type_.dtype))
 
 
 def _run_body(node: Node, operands: Sequence[Value], xp: ArrayModule, dims: Mapping[str, int]) -> Sequence[Value]:
@@ -131,9 +157,11 @@ def run_opaque(
     """
     if not op.pure:
         raise ModelError(f"expected a deterministic operator of the standard, found {op.key}")
-    names = [f"input{i}" for i in range(len(operands) - len(op.captures))]
+    blank = blank_node(op)
+    fresh = fresh_names(blank, op.captures)
+    names = [*islice(fresh, len(operands) - len(op.captures))]
     present = [n if v is not None else "" for n, v in zip(names, operands, strict=False)]
-    node = named_node(op, present, [f"output{i}" for i in range(len(blank_node(op).output))])
+    node = named_node(op, present, [*islice(fresh, len(blank.output))])
     feeds = dict(zip((*names, *op.captures), operands, strict=True))
     model = ModelProto(ir_version=10, functions=functions)
     for domain, version in opsets.items():

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from hashlib import blake2b
+from itertools import count
 from typing import NamedTuple
 
 from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, defs
@@ -73,6 +74,12 @@ def inner_names(node: NodeProto) -> set[str]:
         for inner in graph.node:
             names.update(inner.input)
     return names
+
+
+def fresh_names(node: NodeProto, taken: Iterable[str] = ()) -> Iterator[str]:
+    """Yield names for a node's inputs and outputs that occur neither in its subgraphs nor among others."""
+    known = inner_names(node).union(taken)
+    return (name for number in count() if (name := f"value{number}") not in known)
 
 
 def inner_tensors(node: NodeProto) -> Iterator[TensorProto]:

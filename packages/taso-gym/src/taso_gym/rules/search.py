@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Set
+from functools import lru_cache
 from math import copysign
 from typing import Any
 
 import numpy as np
 
+from taso_gym.errors import TypeInferenceError
 from taso_gym.graph import OUTPUT_BITS, OUTPUT_MASK, Graph, Leaf, Node
+from taso_gym.ops import Operator
 from taso_gym.rules.plan import CLOSED, EDGE, EDGES, EMIT, EQ, IN, LITERAL, LT, NE, SAME, USE, VAR
 from taso_gym.rules.trie import Branch, Switch
+from taso_gym.signature import Signature, signature
 from taso_gym.tensor import FLOATS, TensorType, numpy_dtype
 
 Embedding = tuple[int, tuple[int, ...]]
@@ -137,7 +141,22 @@ def _are_same(at: Interpreter, r: int, ends: tuple[int, int], q: int, others: tu
 
 def _is_literal(at: Interpreter, register: int, index: int, value: float, _: None) -> bool:
     leaf = at.leaves.get(at.operand(register, index))
-    return leaf is not None and is_filled(leaf, value)
+    return leaf is not None and is_filled(leaf, value) and not _widens(at.records[register].sig, index)
+
+
+@lru_cache(maxsize=1 << 16)
+def _widens(sig: Signature, index: int) -> bool:
+    """Whether a result is larger than it would be with a scalar as an operand: a literal of a rule stands for one."""
+    operands = list(sig.inputs)
+    literal = operands[index]
+    assert isinstance(literal, TensorType) and isinstance(sig.op, Operator)
+    if not literal.shape:
+        return False
+    operands[index] = literal._replace(shape=())
+    try:
+        return signature(sig.op, dict(sig.attrs), operands).outputs != sig.outputs
+    except TypeInferenceError:
+        return False  # it takes no scalar, so what it is given can't be wider than one
 
 
 def _are_outputs(at: Interpreter, register: int, begin: int, tail: int, producer: int) -> bool:
