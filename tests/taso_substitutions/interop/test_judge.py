@@ -177,3 +177,9 @@ def test_only_what_taso_means_is_exported(text: str, exported: bool) -> None:
     if record is not None:
         assert judge_taso(TasoWork(record, 0, "file")).outcome == "proved"
         assert all(op.parameters.get(AXIS, 0) >= 0 for op in (*record.source, *record.target))
+
+
+def test_a_variable_that_is_called_rank_is_no_rank() -> None:
+    condition = "if rank == 0"
+    assert record_of(parse_rules(f"r: Concat(x, y, axis=rank) => Concat(x, y, axis=rank) {condition}")[0]) is None
+    assert verdict(f"Softmax(Add(x, y), axis=rank) => Softmax(Sub(x, y), axis=rank) {condition}").outcome == "refuted"

@@ -1,3 +1,5 @@
+import pytest
+
 from taso_gym.rules.notation import parse_rules
 from taso_gym.rules.rule import Rule
 from taso_gym.rules.unparse import unparse_expr
@@ -59,3 +61,20 @@ def test_calls_come_after_their_operands() -> None:
 def test_names_in_an_expression() -> None:
     (condition,) = rule("f: Softmax(x, axis=a) => x if opset > a + dim(x, a)").conditions
     assert names_in(condition) == {"a", "x"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Softmax(x, axis=rank) => Softmax(x, axis=rank) if rank >= 0",
+        "Softmax(x, axis=const) => Softmax(x, axis=const) if not const",
+        "Softmax(x, axis=dim) => Softmax(x, axis=dim) if dim % 2 == 0",
+    ],
+)
+def test_a_variable_that_has_the_name_of_a_function_is_none(text: str) -> None:
+    facts = facts_of(rule(f"f: {text}"))
+    assert (facts.least, facts.variable, facts.divisors) == ({}, set(), set())
+
+
+def test_a_literal_may_ask_for_a_value() -> None:
+    assert facts_of(rule("f: Mul(x, c) => Mul(x, value(c)) if rank(c) == 0")).valued == {"c"}

@@ -29,6 +29,7 @@ def level(text: str) -> Evidence:
         (": Relu(Mul(x, c)) => Mul(Relu(x), c) if const(c) and value(c) >= 0", "proved"),
         (": HardSwish(x) => Mul(x, HardSigmoid(x, alpha=1/6, beta=0.5)) if dtype(x) != \"double\"", "proved"),
         (": Relu(MaxPool(x, **k)) => MaxPool(Relu(x), **k) if max(k.dilations) == 1", "bounded"),
+        (": Mul(x, c) => Mul(x, value(c)) if rank(c) == 0 and const(c)", "proved"),
         (" [fast]: Exp(Add(x, y)) => Mul(Exp(x), Exp(y))", "analytic"),
         (" [fast]: Mul(x, Tanh(Softplus(x))) => Mul(x, Tanh(Softplus(Clip(x, max=40))))", "tested"),
     ],

@@ -16,6 +16,7 @@ from taso_gym.rules.rule import Call, Expr, Root, Rule, Var
 from taso_gym.rules.taso_terms import ACTIVATION, AXIS, CONCAT, MATMUL, NUM_DIM, NUM_INPUTS, PERM, SHUFFLE, TRANSPOSE
 from taso_gym.rules.taso_wire import TasoOperator, TasoRule, TasoTensor
 from taso_substitutions.equalities.terms import literal, variables
+from taso_substitutions.verify.facts import is_call
 
 PLAIN = {"Add": 16, "Mul": 17, "Relu": 8, "Sigmoid": 9, "Tanh": 10}
 
@@ -43,7 +44,7 @@ def _ranks(rule: Rule) -> dict[str, int] | None:
     """Return the ranks that conditions say; None where one says something else."""
     found: dict[str, int] = {}
     for condition in rule.conditions:
-        if condition.kind != "==" or condition.args[0].value != "rank" or condition.args[1].kind != "number":
+        if condition.kind != "==" or not is_call(condition.args[0], "rank") or condition.args[1].kind != "number":
             return None
         found[str(condition.args[0].args[0].value)] = int(condition.args[1].value or 0)
     return found

@@ -9,6 +9,7 @@ from itertools import product
 
 from taso_gym.rules.conditions import Binding
 from taso_gym.rules.rule import Expr, Rule
+from taso_substitutions.verify.facts import is_call
 from taso_substitutions.verify.normal.analytic import AnalyticModule
 from taso_substitutions.verify.normal.sizes import Sizes
 from taso_substitutions.verify.prover import Proof, UnprovableError, prove
@@ -27,7 +28,7 @@ def bounds_of(conditions: Iterable[Expr]) -> tuple[frozenset[str], frozenset[str
             low, high = low | inner[0], high | inner[1]
             continue
         subject, bound = (*condition.args, None, None)[:2] if len(condition.args) == 2 else (None, None)
-        if subject is None or bound is None or subject.kind != "call" or subject.value != "value":
+        if subject is None or bound is None or not is_call(subject, "value"):
             continue
         if bound.kind != "number" or not isinstance(bound.value, int | float):
             continue

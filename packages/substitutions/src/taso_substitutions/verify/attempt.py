@@ -13,6 +13,7 @@ from taso_gym.rules.functions import Operand
 from taso_gym.rules.lists import Undefined
 from taso_gym.rules.rule import Expr, Rule
 from taso_gym.symbolic import Dim, Poly
+from taso_substitutions.verify.facts import is_call
 from taso_substitutions.verify.normal.axes import UNIT, Axis, UnprovableError, atoms_of
 from taso_substitutions.verify.normal.evaluation import Evaluator, calls_of
 from taso_substitutions.verify.normal.index_module import IndexModule
@@ -223,4 +224,4 @@ def _items(expr: Expr, binding: Binding) -> Any:
 
 def _reads_values(expr: Expr) -> bool:
     """Whether a condition asks for the values of a constant, which are general here."""
-    return (expr.kind == "call" and expr.value == "value") or any(map(_reads_values, expr.args))
+    return is_call(expr, "value") or any(map(_reads_values, expr.args))

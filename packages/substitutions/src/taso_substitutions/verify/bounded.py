@@ -95,7 +95,7 @@ def with_simple_weights(rule: Rule, instance: Instance) -> Instance:
     for name, weight in instance.weights.items():
         values = weight.array().astype(np.float64)
         powers = np.sign(values) * 2.0 ** np.floor(np.log2(np.clip(np.abs(values), 0.25, 4)))
-        simple[name] = ArrayWeight(powers.astype(weight.array().dtype), weight.dtype)
+        simple[name] = ArrayWeight(np.asarray(powers, weight.array().dtype), weight.dtype)
     found = replace(instance, weights=simple)
     return found if all(holds(c, found.binding()) for c in rule.conditions) else instance
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from taso_gym.rules.pattern import held_attributes
-from taso_gym.rules.rule import AllOutputs, Call, Expr, Output, Root, Rule, Var
+from taso_gym.rules.rule import AllOutputs, Call, Constant, Expr, Output, Root, Rule, Var
 
 Key = tuple[str, str, Any]
 """("shape", "a", None), ("rank", "a", None), ("size", "a", None), ("dim", "a", 0), ("field", "k", "group") or
@@ -60,7 +60,7 @@ def facts_of(rule: Rule) -> Facts:
     for condition in rule.conditions:
         facts.conditions.append((frozenset(names_in(condition)), condition))
         _read_condition(condition, facts)
-    for expr in (*rule.conditions, *_expressions(rule)):
+    for expr in (*rule.conditions, *expressions_of(rule)):
         facts.valued.update(_valued(expr))
     facts.const.update(facts.valued)
     for root in rule.lhs:
@@ -88,9 +88,16 @@ def calls_in(roots: Iterable[Root]) -> Iterator[Call]:
             yield call
 
 
-def _expressions(rule: Rule) -> Iterator[Expr]:
+def expressions_of(rule: Rule) -> Iterator[Expr]:
+    """Yield the attributes and the literals of both sides."""
     for call in calls_in((*rule.lhs, *rule.rhs)):
         yield from (expr for _, expr in call.attrs)
+        yield from (arg.value for arg in call.args if isinstance(arg, Constant))
+
+
+def is_call(expr: Expr, *names: str) -> bool:
+    """Whether an expression calls one of these functions; a variable may have the same name."""
+    return expr.kind == "call" and expr.value in names
 
 
 def _positions(rule: Rule) -> Iterator[Expr]:
@@ -116,13 +123,13 @@ def _read_condition(condition: Expr, facts: Facts) -> None:
             facts.definitions.setdefault(key, []).append(expr)
         _read_remainder(condition.args[0], facts)
         _read_broadcast(condition.args[0], condition.args[1], facts)
-    elif condition.kind == ">=" and condition.args[0].value == "rank":
+    elif condition.kind == ">=" and is_call(condition.args[0], "rank"):
         least = condition.args[1].value
         if isinstance(least, int):
             _read_rank([Var(str(condition.args[0].args[0].value))], least, facts)
-    elif condition.kind == "call" and condition.value == "const":
+    elif is_call(condition, "const"):
         facts.const.add(str(condition.args[0].value))
-    elif condition.kind == "not" and condition.args[0].value == "const":
+    elif condition.kind == "not" and is_call(condition.args[0], "const"):
         facts.variable.add(str(condition.args[0].args[0].value))
 
 
@@ -136,14 +143,14 @@ def _read_rank(terms: Iterable[Root], least: int, facts: Facts) -> None:
 
 
 def _read_broadcast(expr: Expr, widest: Expr, facts: Facts) -> None:
-    if expr.kind == "call" and expr.value == "broadcast" and len(expr.args) == 2 and expr.args[1] == widest:
+    if is_call(expr, "broadcast") and len(expr.args) == 2 and expr.args[1] == widest:
         key = _key(expr.args[0])
         if key and key[0] == "shape":
             facts.narrower[key[1]] = widest
 
 
 def _read_remainder(expr: Expr, facts: Facts) -> None:
-    if expr.kind == "%" and expr.args[0].value == "dim" and isinstance(expr.args[1].value, int):
+    if expr.kind == "%" and is_call(expr.args[0], "dim") and isinstance(expr.args[1].value, int):
         facts.divisors.add(expr.args[1].value)
 
 
@@ -152,15 +159,15 @@ def _key(expr: Expr) -> Key | None:
         return "attr", str(expr.value), None
     if expr.kind == "field":
         return "field", str(expr.args[0].value), expr.value
-    if expr.kind == "call" and expr.value in ("shape", "rank", "size"):
+    if is_call(expr, "shape", "rank", "size"):
         return str(expr.value), str(expr.args[0].value), None
-    if expr.kind == "call" and expr.value == "dim":
+    if is_call(expr, "dim"):
         return "dim", str(expr.args[0].value), expr.args[1]
     return None
 
 
 def _valued(expr: Expr) -> Iterator[str]:
-    if expr.kind == "call" and expr.value == "value":
+    if is_call(expr, "value"):
         yield str(expr.args[0].value)
     for arg in expr.args:
         yield from _valued(arg)
