@@ -15,6 +15,7 @@ from taso_gym.rules.taso_pb import rule_of, text_of
 from taso_gym.rules.taso_wire import TasoRule
 from taso_substitutions.equalities.sizes import equalities
 from taso_substitutions.verify.coverage import Coverage, RefutedError, cover
+from taso_substitutions.verify.facts import is_call
 from taso_substitutions.verify.levels import assess
 from taso_substitutions.verify.prover import UnprovableError, prove
 from taso_substitutions.verify.sampling import sample_instances
@@ -141,7 +142,7 @@ def judge(rule: Rule, rounds: int = ROUNDS) -> Verdict:
         try:
             found = check_rule(rule, instances=FIRST, draws=1)
             found = found if isinstance(found, Counterexample) else _proof_of(rule)
-            if isinstance(found, Coverage) and not any(p.numbers for p in found.proofs):
+            if isinstance(found, Coverage) and not found.numbers:
                 return Verdict(rule.name, "proved", rule, tuple(added), first)
             if not isinstance(found, Counterexample):
                 found = assess(rule, instances=INSTANCES if found else MORE, draws=1)
@@ -197,7 +198,7 @@ def _can_be_said(rule: Rule, condition: str) -> bool:
 
 def _equal_sizes(rule: Rule) -> list[str]:
     """Return fewest equal sizes of variables of one rank under which a rule holds; none if it doesn't under all."""
-    ranks = {c.args[0].args[0].value: c.args[1].value for c in rule.conditions if c.args and c.args[0].value == "rank"}
+    ranks = {c.args[0].args[0].value: c.args[1].value for c in rule.conditions if c.args and is_call(c.args[0], "rank")}
     names = [name for name in sorted(_tensors(rule)) if name in ranks]
     pairs = [(a, b) for a, b in pairwise(names) if ranks[a] == ranks[b]]
     alike = [f"dim({a}, {i}) == dim({b}, {i})" for a, b in pairs for i in range(int(ranks[a] or 0))]

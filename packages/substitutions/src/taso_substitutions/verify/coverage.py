@@ -26,11 +26,13 @@ from taso_substitutions.verify.bindings import Bindings
 from taso_substitutions.verify.draw import Draw, Unfit
 from taso_substitutions.verify.facts import calls_in, facts_of
 from taso_substitutions.verify.instance import Instance, Side
+from taso_substitutions.verify.leading import MAPPED_RANK, maps
 from taso_substitutions.verify.operands import DTYPES
-from taso_substitutions.verify.prover import Dimension, Proof, follows
+from taso_substitutions.verify.prover import Dimension, Proof, UnprovableError, follows
+from taso_substitutions.verify.sampled import sampled
 from taso_substitutions.verify.site import CallSite
 from taso_substitutions.verify.testing import type_fault
-from taso_substitutions.verify.trial import Counterexample
+from taso_substitutions.verify.trial import Counterexample, Trial
 
 SIZE = 6
 """Size of all axes of an example: the prover keeps apart what is equal by accident."""
@@ -38,21 +40,10 @@ LARGEST_SET = 7
 """Most axes, of those that meet each other, that are given size 1 at once; all subsets of at most so many are tried."""
 TRIES = 4
 """Draws of a call's attributes for given shapes."""
-MAPPED_RANK = 3
-"""Rank up to which examples of rules of `MAPPING` operators are made; these treat all axes before as they do one."""
-MAPPING = frozenset(
-    {
-        *("Abs", "Add", "Ceil", "Clip", "Cos", "Div", "Elu", "Equal", "Erf", "Exp", "Floor"),
-        *("Gelu", "HardSigmoid", "HardSwish", "Identity", "LeakyRelu", "Less", "Log", "MatMul", "Max", "Min", "Mish"),
-        *("Mul", "Neg", "Not", "PRelu", "Pow", "Reciprocal", "Relu", "Selu", "Sigmoid", "Sign", "Sin"),
-        *("Softplus", "Sqrt", "Sub", "Sum", "Tanh", "Where"),
-    }
-)
-"""Operators without attributes that name axes: leading axes broadcast, and are mapped over."""
 
 
 class RefutedError(Exception):
-    """An instance for which the sides of a rule have different types."""
+    """An instance for which the sides of a rule have different types or values."""
 
     def __init__(self, found: Counterexample) -> None:
         super().__init__(str(found))
@@ -70,12 +61,15 @@ class Coverage:
     Attributes:
         proofs: of the kinds.
         ranks: of each tensor, those that were proved, in ascending order.
-        every_rank: larger ranks follow from these: no operator names an axis.
+        every_rank: larger ranks follow from these: neither an operator nor an expression tells leading axes apart.
+        numbers: what the proofs cover the examples' values of only, besides attributes and windows: sizes, and what
+            the rule computes with.
     """
 
     proofs: tuple[Proof, ...]
     ranks: dict[str, tuple[int, ...]]
     every_rank: bool
+    numbers: frozenset[str]
 
 
 def cover(rule: Rule, samples: Sequence[Instance], examples: int, prove: Prove) -> Coverage:
@@ -88,7 +82,7 @@ def cover(rule: Rule, samples: Sequence[Instance], examples: int, prove: Prove) 
         prove: shows a rule for an example.
 
     Raises:
-        RefutedError: the sides have different types for one.
+        RefutedError: the sides have different types for one, or different values for one that isn't shown.
         UnprovableError: a kind of instance isn't shown.
         WorkExhaustedError: its normal forms are too large.
     """
@@ -101,23 +95,31 @@ def cover(rule: Rule, samples: Sequence[Instance], examples: int, prove: Prove) 
         if kind in proofs:
             continue
         _compare_types(rule, instance)
-        proof = proofs[kind] = prove(rule, instance.binding())
+        proof = proofs[kind] = _proved(rule, instance, prove)
         if not proof.complete:
             break
         waiting += narrowed(rule, instance, proof)
         for name, type_ in instance.leaves():
             ranks.setdefault(name.partition(".")[0], set()).add(len(type_.shape or ()))
-    return Coverage(tuple(proofs.values()), {name: tuple(sorted(r)) for name, r in ranks.items()}, _maps(rule))
+    numbers = frozenset(sampled(rule)).union(*(proof.numbers for proof in proofs.values()))
+    return Coverage(tuple(proofs.values()), {name: tuple(sorted(r)) for name, r in ranks.items()}, maps(rule), numbers)
+
+
+def _proved(rule: Rule, instance: Instance, prove: Prove) -> Proof:
+    """Prove a rule for an instance; where that fails it may be false, at a rank that the tester didn't draw."""
+    try:
+        return prove(rule, instance.binding())
+    except UnprovableError:
+        found = Trial(rule, instance, np.random.default_rng(0)).error(1)
+        if isinstance(found, Counterexample):
+            raise RefutedError(found) from None
+        raise
 
 
 def _kind(instance: Instance) -> str:
     """Return what a proof takes from an instance as it is: attributes, ranks, and where sizes are 1."""
     shapes = [f"{name} {[d == 1 for d in t.shape or ()]}" for name, t in instance.leaves()]
     return f"{dict(instance.attrs)} {shapes} {instance.literals}"
-
-
-def _maps(rule: Rule) -> bool:
-    return all(call.op in MAPPING for call in calls_in((*rule.lhs, *rule.rhs)))
 
 
 def _of_other_ranks(samples: Iterable[Instance]) -> list[Instance]:
@@ -141,7 +143,7 @@ def uniform(rule: Rule, size: int = SIZE) -> Iterator[Instance]:
     """
     if not about_images(rule):
         calls = list(calls_in(rule.lhs))
-        highest = min(rank_limit(rule), MAPPED_RANK) if _maps(rule) else rank_limit(rule)
+        highest = min(rank_limit(rule), MAPPED_RANK) if maps(rule) else rank_limit(rule)
         bindings = Bindings(rule, facts_of(rule), Draw(np.random.default_rng(2)), "float")
         yield from _extended(bindings, calls, highest, size)
 

@@ -48,7 +48,8 @@ class Symbolic:
         ranks: of each tensor in these; every combination that the left side and the conditions allow was.
         every_rank: larger ranks follow from these.
         windows: sizes of kernels, which are numbers in each example, as attributes are.
-        numbers: other sizes that are numbers in some; the proof covers these numbers only.
+        numbers: other sizes that are numbers in some, and what the rule computes with that is one in each
+            (`taso_substitutions.verify.sampled`); the proof covers these numbers only.
     """
 
     digest: str
@@ -125,7 +126,7 @@ def _evidence(rule: Rule, samples: Sequence[Instance], tested: Passed, draws: in
         RefutedError: the sides have different types for a kind of instance.
     """
     plain = _covered(prove, rule, samples)
-    general = plain is not None and not any(p.numbers for p in plain.proofs)
+    general = plain is not None and not plain.numbers
     least = _small_model(plain.proofs) if plain else 0
     small = _small(rule, samples, least, fewest=plain is not None and not general)
     bounded = _bounded(rule, small[: 1 if plain else BOUNDED], least)
@@ -135,7 +136,7 @@ def _evidence(rule: Rule, samples: Sequence[Instance], tested: Passed, draws: in
     proofs = found.proofs if found else ()
     axioms = tuple(sorted({axiom for p in proofs for axiom in p.axioms}))
     status: Status = "bounded" if bounded else "analytic" if axioms else "tested"
-    if bounded and found and ORDERED.issuperset(axioms) and not any(p.numbers for p in proofs):
+    if bounded and found and ORDERED.issuperset(axioms) and not found.numbers:
         status = "proved"
     return Evidence(status, axioms, _small_model(proofs), _symbolic(found), bounded, tested, draws)
 
@@ -148,7 +149,7 @@ def _covered(method: Prove, rule: Rule, samples: Sequence[Instance]) -> Coverage
     """
     try:
         found = cover(rule, samples, EXAMPLES, method)
-        if about_images(rule) and not any(p.numbers for p in found.proofs):
+        if about_images(rule) and not found.numbers:
             found = cover(rule, samples, len(samples), method)
     except (UnprovableError, WorkExhaustedError):
         return None
@@ -197,8 +198,7 @@ def _symbolic(found: Coverage | None) -> Symbolic | None:
     if found is None:
         return None
     digest = blake2b(" ".join(p.digest for p in found.proofs).encode(), digest_size=16).hexdigest()
-    numbers = {name for p in found.proofs for name in p.numbers}
-    windows = {fact.partition(" ")[0] for p in found.proofs for fact in p.fixed} - numbers
+    windows = {fact.partition(" ")[0] for p in found.proofs for fact in p.fixed} - found.numbers
     return Symbolic(
-        digest, len(found.proofs), found.ranks, found.every_rank, tuple(sorted(windows)), tuple(sorted(numbers))
+        digest, len(found.proofs), found.ranks, found.every_rank, tuple(sorted(windows)), tuple(sorted(found.numbers))
     )
