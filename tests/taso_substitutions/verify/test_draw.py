@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from taso_gym.ops.shapes import broadcast
-from taso_substitutions.verify.draw import MAX_ELEMENTS, Draw, Unfit
+from taso_substitutions.verify.draw import HIGHEST, MAX_ELEMENTS, Draw, Unfit
 
 
 def many(make: Callable[[Draw], object], count: int = 300) -> list[object]:
@@ -26,6 +26,11 @@ def test_sizes_have_three_multiples_of_a_divisor_at_least() -> None:
 def test_parts_are_positive_and_add_up() -> None:
     for parts in many(lambda draw: draw.parts(7, 3)):
         assert len(parts) == 3 and min(parts) > 0 and sum(parts) == 7
+
+
+def test_a_rank_above_the_highest_is_unfit() -> None:
+    with pytest.raises(Unfit):
+        Draw(np.random.default_rng(0)).shape(HIGHEST + 1, HIGHEST + 1)
 
 
 def test_more_parts_than_elements_are_unfit() -> None:

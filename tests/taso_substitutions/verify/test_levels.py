@@ -72,6 +72,19 @@ def test_running_out_of_resources_of_z3_is_no_proof() -> None:
     assert isinstance(prove_bounded(rule, instance, rlimit=1), str)
 
 
+@pytest.mark.parametrize(
+    ("condition", "status"),
+    [
+        ("dim(x, 0) == 600", "bounded"),
+        ("dim(x, 0) == 100000", "tested"),
+        ("dim(x, 0) == 300 and dim(x, 1) == 300", "tested"),
+    ],
+)
+def test_large_numbers_run_out_of_work(condition: str, status: str) -> None:
+    found = level(f": Relu(Relu(x)) => Relu(x) if {condition}")
+    assert (found.symbolic, found.status) == (None, status)
+
+
 def test_equality_at_one_size_says_little_of_functions() -> None:
     """At size 2 the sum of all others is the other one: the small-model theorem leaves functions out."""
     (rule,) = parse_rules(

@@ -123,3 +123,9 @@ def test_a_window_without_elements_is_no_instance() -> None:
     assert averages_nothing(signature(pool, {**attrs, "dilations": (4,)}, [image]))
     assert not averages_nothing(signature(pool, {**attrs, "dilations": (4,), "count_include_pad": 1}, [image]))
     assert not averages_nothing(signature(pool, attrs, [image]))
+
+
+@pytest.mark.parametrize("condition", ["rank(x) == 16", "dim(x, 0) == 5000000"])
+def test_conditions_that_ask_for_too_much_have_no_instances(condition: str) -> None:
+    with pytest.raises(EquivalenceError, match="found 0 in 25 tries"):
+        list(sample_instances(rule(f"r: Relu(Relu(x)) => Relu(x) if {condition}"), 1, seed=0, tries=25))

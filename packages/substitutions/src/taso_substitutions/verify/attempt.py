@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import product
+from math import prod
 from typing import Any, NamedTuple
 
 from taso_gym.rules.conditions import Binding, evaluate, truth
@@ -16,6 +17,7 @@ from taso_gym.symbolic import Dim, Poly
 from taso_substitutions.verify.facts import is_call
 from taso_substitutions.verify.normal.axes import UNIT, Axis, UnprovableError, atoms_of
 from taso_substitutions.verify.normal.evaluation import Evaluator, calls_of
+from taso_substitutions.verify.normal.factors import WorkExhaustedError
 from taso_substitutions.verify.normal.index_module import IndexModule
 from taso_substitutions.verify.normal.index_tensor import IndexTensor, Position, positions
 from taso_substitutions.verify.normal.polynomial import Polynomial
@@ -23,6 +25,8 @@ from taso_substitutions.verify.normal.small_model import bound_of
 
 SIZE_ATTRIBUTES = {"Split": "split", "Reshape": "shape", "Expand": "shape"}
 """Attributes of the left side that hold sizes, and so are generalised with them."""
+MAX_BLOCKS = 20_000
+"""Most blocks of a result: a size that is a number has one for each position."""
 
 
 class Dimension(NamedTuple):
@@ -186,6 +190,8 @@ class Attempt:
     def _compare(self, left: IndexTensor, right: IndexTensor) -> list[tuple[Position, Polynomial]]:
         """Return the position and normal form of every block, which both sides have in common."""
         forms: list[tuple[Position, Polynomial]] = []
+        if (blocks := prod(len(axis) for axis in left.axes)) > MAX_BLOCKS:
+            raise WorkExhaustedError(f"expected at most {MAX_BLOCKS} blocks of a result, found {blocks}")
         for choice in product(*(list(positions(axis, f"i{n}")) for n, axis in enumerate(left.axes))):
             position = tuple(c for c, _ in choice)
             a, b = self.xp.pair(left, right, position)

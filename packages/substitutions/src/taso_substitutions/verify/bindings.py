@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import Any
 
@@ -15,7 +16,7 @@ from taso_gym.rules.rule import Call, Expr, Rule
 from taso_gym.signature import Signature
 from taso_gym.tensor import TensorType, numpy_dtype
 from taso_gym.weights import ArrayWeight
-from taso_substitutions.verify.draw import Draw, Unfit
+from taso_substitutions.verify.draw import LARGEST, Draw, Unfit
 from taso_substitutions.verify.facts import Facts, Key
 from taso_substitutions.verify.instance import LITERAL_SHAPES, Instance, Side
 from taso_substitutions.verify.operands import Shape
@@ -89,6 +90,8 @@ class Bindings:
     def bind_tensor(self, name: str, dtype: str, shape: Shape) -> None:
         """Bind a tensor variable to a shape, changed to what conditions define."""
         shape = self._conform(name, shape)
+        if math.prod(shape) > LARGEST:
+            raise Unfit(f"{shape} is too large")
         const = name in self.facts.const or (name not in self.facts.variable and self.draw.chance(CONSTANT))
         self.tensors[name] = type_ = TensorType(dtype, shape, const)
         self.draw.shapes.append(shape)

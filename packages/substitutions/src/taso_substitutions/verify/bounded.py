@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,8 @@ from taso_substitutions.verify.z3_terms import has_division, real, with_comparis
 
 RLIMIT = 5_000_000
 """z3 resource units for one element: counted work, the same on every machine."""
+MAX_ELEMENTS = 20_000
+"""Most elements of all inputs."""
 BLOWUP = 1000
 """How many monomials z3's rewriter may make of one: polynomials are multiplied out before anything else is tried."""
 
@@ -68,6 +71,9 @@ def prove_bounded(rule: Rule, instance: Instance, rlimit: int = RLIMIT) -> Bound
         instance: small shapes and attributes that meet its conditions.
         rlimit: z3's resource limit.
     """
+    elements = sum(prod(d for d in t.shape or () if isinstance(d, int)) for _, t in instance.leaves())
+    if elements > MAX_ELEMENTS:
+        return f"expected at most {MAX_ELEMENTS} elements of all inputs, found {elements}"
     instance = with_simple_weights(rule, instance)
     xp = Z3Module()
     arrays = _leaves(rule, instance)

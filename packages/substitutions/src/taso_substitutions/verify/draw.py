@@ -14,6 +14,8 @@ HIGHEST = 6
 """Rank of the largest shapes."""
 MAX_ELEMENTS = 3000
 """Of one tensor; larger ones are cut down."""
+LARGEST = 1_000_000
+"""Elements of one tensor that conditions define: larger ones are tried with nothing."""
 
 
 class Unfit(Exception):  # noqa: N818 - no error of the user's: this draw fits nothing, the next one may
@@ -60,6 +62,8 @@ class Draw:
 
     def shape(self, low: int = 1, high: int | None = None) -> tuple[int, ...]:
         """Return a shape whose rank is from low to high; by default mostly to 4, now and then to 6."""
+        if low > HIGHEST:
+            raise Unfit(f"rank {low} is too high")
         high = (HIGHEST if self.chance(0.1) else max(low, 4)) if high is None else high
         while True:
             shape = tuple(self.size() for _ in range(self.integer(low, high)))

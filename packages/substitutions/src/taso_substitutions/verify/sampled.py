@@ -62,7 +62,7 @@ def _weakening(condition: Expr, listed: frozenset[str]) -> Iterator[Expr]:
     if condition.kind == "and":
         for arg in condition.args:
             yield from _weakening(arg, listed)
-    elif condition.kind == "or" and not all(is_call(e, "dtype") for arg in condition.args for e in arg.args[:1]):
-        yield from _readings(condition, listed)
     elif condition.kind == "not" and condition.args[0].kind in ("and", "or", "not"):
+        yield from _readings(condition.args[0], listed)
+    elif condition.kind == "or" and not all(is_call(e, "dtype") for arg in condition.args for e in arg.args[:1]):
         yield from _readings(condition, listed)

@@ -14,7 +14,11 @@ from math import inf, prod
 
 from taso_gym.symbolic import Dim, Poly, floor_div, product, quotient_of, symbol
 from taso_substitutions.verify.normal.axes import UNIT, Axis, Segment, UnprovableError, folded, spread
+from taso_substitutions.verify.normal.factors import WorkExhaustedError
 from taso_substitutions.verify.normal.polynomial import Polynomial, inverse, number
+
+MAX_SEGMENTS = 512
+"""Most segments of an axis: a size that is a number has one for each position."""
 
 
 class Refined(Exception):  # noqa: N818 - a signal to start again, not an error
@@ -137,7 +141,7 @@ class Sizes:
     def axis_of(self, dim: Dim) -> Axis:
         """Return an axis of this size: one that has been seen, else a segment for each term of the sum."""
         if isinstance(dim, int):
-            return ((),) * dim
+            return _few(((),) * dim)
         if dim in self._order:
             return self._order[dim]
         segments: list[Segment] = []
@@ -241,7 +245,9 @@ class Sizes:
 
         Raises:
             UnprovableError: it would be defined by itself.
+            WorkExhaustedError: it has too many segments.
         """
+        _few(axis)
         if atom in self._depends_on(a for segment in axis for a in segment if not a.isdigit()):
             raise UnprovableError(f"expected a size that doesn't depend on itself, found {atom}")
         became = str(len(axis)) if not any(axis) else " + ".join("*".join(s) or "1" for s in axis)
@@ -265,6 +271,13 @@ class Sizes:
     def fixed(self) -> list[str]:
         """Return the sizes that operators needed as numbers."""
         return [f"{atom} = {became}" for kind, atom, became, _ in self.facts if kind == "fixed"]
+
+
+def _few(axis: Axis) -> Axis:
+    """Return an axis that hasn't too many segments."""
+    if len(axis) > MAX_SEGMENTS:
+        raise WorkExhaustedError(f"expected at most {MAX_SEGMENTS} segments of an axis, found {len(axis)}")
+    return axis
 
 
 def _floor(a: Dim, b: Dim) -> Dim:
