@@ -1,3 +1,4 @@
+import re
 from pathlib import Path
 
 import pytest
@@ -37,6 +38,43 @@ def test_recheck_writes_certificates(mine: Path, capsys: pytest.CaptureFixture[s
     assert run("recheck", mine, "--write") == 0
     assert "1 proved of 1 rules" in capsys.readouterr().out
     assert run("recheck", mine) == 0
+
+
+def test_recheck_writes_anew_what_is_damaged(mine: Path) -> None:
+    sidecar_of(mine).write_text("{\n")
+    assert run("recheck", mine) == 2
+    assert run("recheck", mine, "--write") == 0
+    assert run("recheck", mine) == 0
+
+
+def test_recheck_names_the_rule_whose_certificate_has_no_instances(
+    mine: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    certify(mine)
+    sidecar = sidecar_of(mine)
+    sidecar.write_text(re.sub('"instances": [0-9]+', '"instances": 0', sidecar.read_text()))
+    assert run("recheck", mine) == 2
+    assert "assoc: expected a certificate with a test" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("rule", "scope"),
+    [
+        ("sum: Add(x, y) => Add(y, x)", "proof for all sizes, from"),
+        (
+            "quot: Relu(x) => Relu(Div(Mul(x, 100 // dim(x, 0)), 100 // dim(x, 0))) if rank(x) > 0",
+            "proof for all sizes but numbers that instances have (x.0), from",
+        ),
+        (
+            "cnt: Neg(Neg(Concat(*xs, axis=a))) => Mul(Concat(*xs, axis=a), max(1, count(xs) - 2))",
+            "proof for all sizes but numbers that instances have (count(xs)), from",
+        ),
+        ("pool: MaxPool(Relu(x), **k) => Relu(MaxPool(x, **k)) if max(k.dilations) == 1", "proof of some instances"),
+    ],
+)
+def test_explain_says_what_a_proof_is_for(rule: str, scope: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("explain", rule) == 0
+    assert scope in capsys.readouterr().out
 
 
 def test_recheck_writes_nothing_for_a_false_rule(mine: Path, capsys: pytest.CaptureFixture[str]) -> None:

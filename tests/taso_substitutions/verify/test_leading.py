@@ -21,7 +21,7 @@ def rule_of(text: str) -> Rule:
         "Add(x, y) => Add(y, x) if rank(x) <= 4 and rank(y) >= 2 and rank(x) == rank(y)",
         "Add(x, y) => Mul(Add(y, x), dim(x, 0) // dim(x, 0)) if rank(x) == 2",
         "Relu(x) => Mul(Relu(x), dim(x, -1) // dim(x, -1)) if rank(x) >= 1",
-        "MatMul(Mul(x, y), z) => Mul(MatMul(x, z), y) if shape(x)[:-1] + [1] == broadcast(shape(y), shape(x)[:-1] + [1])",
+        "Mul(x, y) => Mul(y, x) if broadcast(shape(y), shape(x)[:-1] + [1]) == shape(x)[:-1] + [1]",
         "MatMul(Add(x, c), w) => Add(MatMul(x, w), MatMul(c, w)) if rank(w) == 2 and shape(c) == [dim(w, 0)]",
         "Add(x, y) => Add(y, x) if size(x) == 1 or shape(x) == shape(y)",
     ],

@@ -12,9 +12,9 @@ from taso_gym.rules.notation import parse_rules
 from taso_gym.rules.rule import AllOutputs, Call, Constant, Output, Root, Rule
 from taso_gym.rules.ruleset import RuleSet
 from taso_gym.rules.unparse import unparse, unparse_expr, unparse_term
-from taso_substitutions.verify.levels import assess
+from taso_substitutions.verify.levels import Symbolic, assess
 from taso_substitutions.verify.normal.analytic import AXIOMS
-from taso_substitutions.verify.prover import prove
+from taso_substitutions.verify.prover import Proof, prove
 from taso_substitutions.verify.sampling import sample_instances
 from taso_substitutions.verify.trial import Counterexample
 
@@ -47,18 +47,30 @@ def lines(rule: Rule) -> list[str]:
     text += [f"uses {axiom}: {AXIOMS[axiom]}" for axiom in found.axioms]
     if found.bounded:
         text.append(f"{found.bounded.solver}: equal in {found.bounded.elements} elements")
-    return [*text, *_proof(rule)]
+    return [*text, *_proof(rule, found.symbolic)]
 
 
-def _proof(rule: Rule) -> list[str]:
-    """Return what the size-generic prover says about the first instance."""
+def _proof(rule: Rule, shown: Symbolic | None) -> list[str]:
+    """Return what the size-generic prover says about the first instance, and whether that is all."""
     try:
         (instance,) = sample_instances(rule, 1, 0)
         proof = prove(rule, instance.binding())
     except TasoError as error:
         return [f"no proof for all sizes: {error}"]
-    text = [f"proof for all sizes, from the example {instance}: normal form {proof.digest}"]
-    return text + [f"  from the typing: {fact}" for fact in proof.typing]
+    text = [f"{_scope(proof, shown)}, from the example {instance}: normal form {proof.digest}"]
+    text += [f"  from the typing: {fact}" for fact in proof.typing]
+    text += [f"  lacking: {fact}" for fact in proof.lacking]
+    return text + [f"  a number: {fact}" for fact in proof.fixed]
+
+
+def _scope(proof: Proof, shown: Symbolic | None) -> str:
+    """Return what a proof is for."""
+    if not proof.complete:
+        return "no proof for all sizes, as it lacks what follows"
+    if shown is None:
+        return "proof of some instances only"
+    numbers = sorted({*proof.numbers, *shown.numbers})
+    return "proof for all sizes" + (f" but numbers that instances have ({', '.join(numbers)})" if numbers else "")
 
 
 def drawing(roots: tuple[Root, ...]) -> list[str]:

@@ -11,7 +11,7 @@ import typer
 
 from taso_gym.console import console
 from taso_gym.errors import EquivalenceError, RuleError
-from taso_gym.rules.files import DEFAULT, files_of, generated_sets
+from taso_gym.rules.files import DEFAULT, files_of, generated_sets, reader_of
 from taso_gym.rules.ruleset import RuleSet
 from taso_substitutions.cli.generate import CORES, Display, Jobs
 from taso_substitutions.generation.engine import Engine, engine
@@ -33,7 +33,7 @@ def recheck(
     With --write, what was shown is kept if the run is ended, and the next one goes on.
     """
     files = [file for source in sources or [DEFAULT, *generated_sets()] for file in files_of(source)]
-    counts = [len(RuleSet.load(file, numerics="fast")) for file in files]
+    counts = [len(reader_of(file)(file) if write else RuleSet.load(file, numerics="fast")) for file in files]
     lacking = [sidecar_of(file) for file in files if not write and not sidecar_of(file).is_file()]
     if lacking:
         raise RuleError(f"expected certificates in {lacking[0]}, found no such file: --write shows all rules")

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Protocol
 
 from taso_gym.atomic import write_text
 from taso_gym.checks import check_path
-from taso_gym.errors import EquivalenceError, ModelError
+from taso_gym.errors import EquivalenceError, ModelError, OptionError
 from taso_gym.rules.files import reader_of
 from taso_gym.rules.rule import Rule
 from taso_gym.rules.ruleset import rule_digest
@@ -191,7 +191,7 @@ def differences_of(work: tuple[Rule, Row | None]) -> list[str]:
     try:
         t3 = row["t3"]
         found = assess(rule, instances=int(t3["instances"]), draws=int(t3["draws"]), seed=int(t3["seed"]))
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, OptionError) as error:
         return [f"{rule.name}: expected a certificate with a test, found {row.get('t3')!r} ({error})"]
     if isinstance(found, Counterexample):
         return [str(found)]
