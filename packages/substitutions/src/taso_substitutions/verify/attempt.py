@@ -22,6 +22,7 @@ from taso_substitutions.verify.normal.index_module import IndexModule
 from taso_substitutions.verify.normal.index_tensor import IndexTensor, Position, positions
 from taso_substitutions.verify.normal.polynomial import Polynomial
 from taso_substitutions.verify.normal.small_model import bound_of
+from taso_substitutions.verify.partial import lost
 
 SIZE_ATTRIBUTES = {"Split": "split", "Reshape": "shape", "Expand": "shape"}
 """Attributes of the left side that hold sizes, and so are generalised with them."""
@@ -95,7 +96,7 @@ class Attempt:
             typing=(*self.sizes.describe("left"), *self.sizes.describe("condition")),
             fixed=tuple(self.sizes.fixed()),
             numbers=tuple(self.sizes.numbers),
-            lacking=tuple(self.sizes.describe("right")),
+            lacking=(*self.sizes.describe("right"), *lost(self.rule, forms)),
             axioms=tuple(sorted(self.xp.axioms)),
             digest=blake2b(forms.encode(), digest_size=16).hexdigest(),
             small_model=bound_of(form for _, form in blocks),
