@@ -299,6 +299,11 @@ def test_the_key_names_all_that_times_depend_on(cache: Path) -> None:
 
     key = OnnxRuntimeCost(dims={"n": 2}, threads=2, cache=cache).key
     assert all(part in key for part in ("CPUExecutionProvider", onnxruntime.__version__, "2 threads", "[n=2]"))
+    b = GraphBuilder({"": 17})
+    b.output("y", b.add("Relu", b.input("x", TensorType("float", (4,)))))
+    starts = [OnnxRuntimeCost(cache=cache, start=b.build(), outside=share).key for share in (None, 0.25)]
+    assert all("opset 17" in each for each in starts) and "opset 17" not in key
+    assert ["0.25 out of the cache" in each for each in starts] == [False, True]
 
 
 def test_a_missing_provider_is_an_error() -> None:
