@@ -61,7 +61,7 @@ def show(states: dict[str, RewriteState]) -> None:
     table = Table("graph", "cost in ms", "saved", "operators", title="By the cost model that it was trained on")
     original = states["original"].cost.time_ms
     for name, state in states.items():
-        saved = f"{100 * (1 - state.cost.time_ms / original):.2f} %"
+        saved = f"{100 * (1 - state.cost.time_ms / original) if original else 0:.2f} %"  # views alone cost nothing
         table.add_row(name, f"{state.cost.time_ms:.4f}", saved, str(len(state.graph)))
     console.print(table)
 

@@ -98,17 +98,32 @@ def test_observations_stay_in_the_space(dreams: DreamVectorEnv) -> None:
         observation, *_ = dreams.step(legal_actions(observation, rng))
 
 
-def test_same_seed_same_dream(dreams: DreamVectorEnv) -> None:
-    def play() -> list[float]:
-        rng = np.random.default_rng(0)
-        observation, _ = dreams.reset(seed=7)
-        rewards: list[float] = []
-        for _ in range(HORIZON + 3):
-            observation, reward, *_ = dreams.step(legal_actions(observation, rng))
-            rewards += reward.tolist()
-        return rewards
+def rewards_of(dreams: DreamVectorEnv, seed: object) -> list[float]:
+    """Play legal actions, the same ones in equal dreams."""
+    rng = np.random.default_rng(0)
+    observation, _ = dreams.reset(seed=seed)  # pyright: ignore[reportArgumentType]
+    rewards: list[float] = []
+    for _ in range(HORIZON + 3):
+        observation, reward, *_ = dreams.step(legal_actions(observation, rng))
+        rewards += reward.tolist()
+    return rewards
 
-    assert play() == play()
+
+def test_same_seed_same_dream(dreams: DreamVectorEnv) -> None:
+    assert rewards_of(dreams, 7) == rewards_of(dreams, 7)
+
+
+def test_seeds_of_dreams_are_those_of_a_vector(dreams: DreamVectorEnv) -> None:
+    assert rewards_of(dreams, 3) == rewards_of(dreams, np.int64(3)) == rewards_of(dreams, (3, 4, 5, 6))
+    assert rewards_of(dreams, [1, 2, 3, 99]) == rewards_of(dreams, [1, 2, 3, 99]) != rewards_of(dreams, [1, 2, 3, 98])
+    for wrong in ([1], [1, 2, 3, None], [1, 2, 3, "x"], -1):
+        with pytest.raises(OptionError, match="seed"):
+            dreams.reset(seed=wrong)  # pyright: ignore[reportArgumentType]
+
+
+def test_what_a_vector_is_asked_for_is_one_of_all_dreams(dreams: DreamVectorEnv) -> None:
+    assert dreams.get_attr("settings") == dreams.call("settings") == (dreams.settings,) * 4
+    assert to_sb3(dreams).env_method("get_attr", "num_envs") == [(4,) * 4] * 4
 
 
 def test_noop_ends_a_dream_without_reward(dreams: DreamVectorEnv) -> None:

@@ -1,8 +1,12 @@
 """Recorded environments."""
 
+from pathlib import Path
+
 import gymnasium as gym
 import numpy as np
+import onnx
 import pytest
+from model_texts import parsed
 
 from taso_agents.environment.real_env import Action, play, state_of
 from taso_agents.environment.recorder import Archive, RecordedVecEnv
@@ -51,6 +55,26 @@ def test_reward_is_scaled_and_sums_to_the_improvement() -> None:
     total = sum(venv.step(random_actions(venv, rng))[1][0] for _ in range(11))
     saved = 100 * (venv.start_ps - state_of(venv.envs[0]).cost.time_ps) / venv.start_ps
     assert total == pytest.approx(0.5 * saved, abs=1e-4)
+
+
+def test_a_restarted_episode_says_where_it_is() -> None:
+    venv = make_venv(restarts=1.0)
+    walk(venv, 40)
+    venv.reset()
+    recorder = venv.envs[0]
+    assert recorder.restarted
+    assert venv.reset_infos[0]["step"] == len(recorder.actions) > 0
+
+
+def test_views_alone_are_never_improved(tmp_path: Path) -> None:
+    """They cost nothing, of which nothing can be saved."""
+    model = parsed("g (float[2, 3] x) => (y) { a = Unsqueeze(x, i) b = Squeeze(a, i) y = Unsqueeze(b, i) }", i=[0])
+    onnx.save(model, tmp_path / "views.onnx")
+    venv = RecordedVecEnv(str(tmp_path / "views.onnx"), 1, {"location_counts": True, "max_steps": 4})
+    venv.reset()
+    assert venv.start_ps == venv.archive.time_ps == 0
+    venv.step(random_actions(venv, np.random.default_rng(0)))
+    assert venv.archive.actions == [] and venv.relative(0) == 1.0
 
 
 def test_lowest_cost_of_an_episode_is_reported_at_its_end() -> None:

@@ -45,7 +45,16 @@ def test_masks_of_sb3_contrib_narrow_pairs(masks_env: gym.Env) -> None:
 def test_masks_of_sb3_contrib_narrow_candidates(batch: Batch) -> None:
     masks = torch.ones(len(batch["matches"]), batch["matches"].shape[1] + 1, dtype=torch.bool)
     masks[:, 0] = False
-    assert not find_candidates(batch, masks).legal[:, 0].any()
+    assert not find_candidates(batch, masks, by_candidate=True).legal[:, 0].any()
+
+
+def test_masks_of_pairs_may_be_as_many_as_those_of_candidates(batch: Batch) -> None:
+    slots, xfers = batch["matches"].shape[1], batch["xfer_mask"].shape[1]
+    pairs = torch.ones(len(batch["matches"]), slots + 1, dtype=torch.bool)
+    first, location = batch["matches"][0, 0, :2].long().tolist()
+    assert xfers + location < slots + 1
+    pairs[0, first] = False
+    assert first not in find_candidates(batch, pairs).xfer[find_candidates(batch, pairs).graph == 0].tolist()
 
 
 def test_change_is_that_of_the_candidate(batch: Batch) -> None:

@@ -47,6 +47,19 @@ def test_new_dreams_are_like_reality(model: GraphWorldModel, real: gym.Env) -> N
     assert one.gap < 0.02 and five.gap < 0.1 and five.f1 > 0.97
 
 
+def test_equal_dreams_look_the_same(model: GraphWorldModel, dataset: Dataset) -> None:
+    """Though each graph that is dreamt of has a new number."""
+    starts = starts_of(model, dataset, encode_all(model, dataset), anywhere=False)
+    dreams, seen = DreamVectorEnv(model, starts, 2), list[np.ndarray]()
+    for _ in range(2):
+        observation, _ = dreams.reset(seed=3)
+        for _ in range(6):
+            xfers = observation["xfer_mask"][:, :-1].argmax(1)
+            observation, *_ = dreams.step(np.stack([xfers, np.zeros_like(xfers)], 1))
+            seen.append(observation["latent"])
+    np.testing.assert_array_equal(seen[:6], seen[6:])
+
+
 def test_only_new_episodes_are_learned(model: GraphWorldModel, real: gym.Env, dataset: Dataset) -> None:
     half = GraphWorldModel(real.observation_space, real.action_space, GraphSettings(tokens=96))
     first = Dataset(dataset.store, dataset.episodes[:9])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import gymnasium as gym
@@ -15,11 +15,13 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from taso_agents.dreams.latent import latent_observation, latent_space
+from taso_agents.dreams.seeds import one_seed
 from taso_agents.dreams.settings import check_temperature
 from taso_agents.dreams.starts import Starts
 from taso_agents.environment.real_env import Arrays
 from taso_agents.world_models.base import Memory
 from taso_agents.world_models.mdn_rnn import WorldModel, load_world_model
+from taso_gym.checks import check_limits, check_positive
 from taso_gym.errors import CheckpointError, OptionError
 
 
@@ -115,12 +117,15 @@ class DreamVectorEnv(VectorEnv[Arrays, NDArray[np.int64], NDArray[Any]]):
         self._age = torch.zeros(num_envs, dtype=torch.long)
 
     def reset(
-        self, *, seed: int | list[int | None] | None = None, options: dict[str, Any] | None = None
+        self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Arrays, dict[str, Any]]:
-        """Begin all dreams anew; there are no options."""
+        """Begin all dreams anew, by a seed or one for each; there are no options.
+
+        Raises:
+            OptionError: another number of seeds, some that aren't whole numbers, or options.
+        """
         _expect_no_options(options)
-        first = seed[0] if isinstance(seed, list) else seed
-        super().reset(seed=first)
+        super().reset(seed=one_seed(seed, self.num_envs))
         self._generator.manual_seed(int(self.np_random.integers(2**62)))
         self._begin(torch.ones(self.num_envs, dtype=torch.bool))
         return self._observe(), {}
@@ -148,7 +153,12 @@ class DreamVectorEnv(VectorEnv[Arrays, NDArray[np.int64], NDArray[Any]]):
 
     def get_attr(self, name: str) -> tuple[Any, ...]:
         """Return an attribute once for each dream; there is one of all."""
-        return (getattr(self, name),) * self.num_envs
+        return self.call(name)
+
+    def call(self, name: str, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
+        """Call a method, or read an attribute, which is one of all dreams."""
+        value = getattr(self, name)
+        return (value(*args, **kwargs) if callable(value) else value,) * self.num_envs
 
     def _final(self, done: Tensor, info: dict[str, Any]) -> dict[str, Any]:
         """Return the last observations and infos of dreams that end, as Gymnasium's vectors do."""
@@ -264,7 +274,10 @@ def load_dreams(
 
     Raises:
         CheckpointError: the file is no world model, or one of another network.
+        OptionError: an argument with a value outside its choices.
     """
+    check_positive(num_envs=num_envs)
+    check_limits(branch=branch, max_episode_steps=max_episode_steps)
     model, data = load_world_model(world_model)
     taso = data["taso"]
     if network and taso["model"] != network:

@@ -43,7 +43,7 @@ def latent_observation(model: WorldModel, latent: Tensor, memory: Memory, counts
     counts = model.shown(counts)
     with_noop = torch.cat([counts, counts.new_ones(len(counts), 1)], 1).numpy().astype(np.int32)
     return {
-        "latent": latent.clamp(-bound, bound).numpy().astype(np.float32),
+        "latent": model.shown_latent(latent).clamp(-bound, bound).numpy().astype(np.float32),
         "hidden": memory[0].clamp(-1, 1).numpy().astype(np.float32),
         "xfer_mask": (with_noop > 0).astype(np.int8),
         "location_counts": with_noop,

@@ -32,10 +32,11 @@ def plot_run(run: DreamRun, path: str | Path) -> None:
     losses, returns, real = figure.subplots(1, 3)
     for name in sorted({name for fitted in run.fits for name in fitted.losses}):
         points = [(i, f.losses[name]) for i, f in enumerate(run.fits) if name in f.losses]
-        if all(value > 0 for _, value in points):
-            losses.plot(*zip(*points, strict=True), label=name)
+        losses.plot(*zip(*points, strict=True), label=name)
     if run.fits:
-        losses.set(title="losses of the world model", xlabel="epoch", yscale="log")
+        values = [value for fitted in run.fits for value in fitted.losses.values()]
+        scale = "log" if min(values, default=1.0) > 0 else "symlog"  # densities may be above 1
+        losses.set(title="losses of the world model", xlabel="epoch", yscale=scale)
         losses.legend(fontsize="small")
     else:
         without_losses(losses)

@@ -80,6 +80,7 @@ class Recorder(gym.Wrapper):
             count = int(rng.integers(most)) + 1
             self.game.set_state(self.archive.points(self.game)[count - 1])
             self.actions = self.archive.actions[:count]
+            info = self.game.episode.info()
         self._lowest_ps = state_of(self).cost.time_ps
         return self.game.observe(), info
 
@@ -126,13 +127,17 @@ class RecordedVecEnv(DummyVecEnv):
         game = expect_one_network(make_env(model, **arguments), model).unwrapped
         assert isinstance(game, GraphGame)
         game.begin()
-        self.start_ps = max(game.state.cost.time_ps, 1)  # of views alone it is 0
+        self.start_ps = game.state.cost.time_ps
         self.archive = archive = Archive(self.start_ps)
 
         def make() -> gym.Env:
             return Recorder(game.clone(), archive, reward_scale, restarts, seed)
 
         super().__init__([make] * count)
+
+    def relative(self, time_ps: int) -> float:
+        """Return a cost as part of that of the start graph; of views alone, which cost nothing, it is 1."""
+        return time_ps / self.start_ps if self.start_ps else 1.0
 
     def histories(self) -> list[tuple[list[Action], bool]]:
         """Return the actions of each environment's present episode, and whether it was restarted."""

@@ -35,11 +35,15 @@ class Candidates(NamedTuple):
         return torch.full_like(self.legal, fill, dtype=values.dtype).masked_scatter(self.legal, values)
 
 
-def find_candidates(observation: Observation, action_masks: Tensor | None = None) -> Candidates:
+def find_candidates(
+    observation: Observation, action_masks: Tensor | None = None, by_candidate: bool = False
+) -> Candidates:
     """Read the legal candidates off the masks of a batch of observations.
 
     A candidate is legal if ``match_mask``, ``xfer_mask`` and its location's mask or count say so, all of them, so
-    that a wrapper may forbid substitutions by clearing any. ``action_masks`` of sb3-contrib narrow them further.
+    that a wrapper may forbid substitutions by clearing any. ``action_masks`` of sb3-contrib narrow them further: those
+    of a Discrete have an entry for each candidate (``by_candidate``), those of a MultiDiscrete one for each
+    substitution, then one for each location.
     """
     matches = observation["matches"].long()
     legal = observation["match_mask"].bool().clone()
@@ -51,21 +55,13 @@ def find_candidates(observation: Observation, action_masks: Tensor | None = None
     else:
         allowed &= location < observation["location_counts"][graph, xfer]
     if action_masks is not None:
-        allowed &= _allowed_by(action_masks.bool(), graph, slot, xfer, location, observation)
+        masks = action_masks.bool().view(len(matches), -1)
+        first_location = observation["xfer_mask"].shape[1]
+        allowed &= masks[graph, slot] if by_candidate else masks[graph, xfer] & masks[graph, first_location + location]
     legal[graph, slot] = allowed
     graph, slot, xfer = graph[allowed], slot[allowed], xfer[allowed]
     change = observation["cost_changes"][graph, slot] if "cost_changes" in observation else None
     return Candidates(legal, graph, xfer, matches[graph, slot, 2:], change)
-
-
-def _allowed_by(
-    masks: Tensor, graph: Tensor, slot: Tensor, xfer: Tensor, location: Tensor, observation: Observation
-) -> Tensor:
-    """Apply masks of a Discrete (one entry a candidate) or of a MultiDiscrete (substitutions, then locations)."""
-    masks = masks.view(len(observation["match_mask"]), -1)
-    if masks.shape[1] == observation["match_mask"].shape[1] + 1:
-        return masks[graph, slot]
-    return masks[graph, xfer] & masks[graph, observation["xfer_mask"].shape[1] + location]
 
 
 class CandidateEmbedding(nn.Module):

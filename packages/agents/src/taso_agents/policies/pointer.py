@@ -118,7 +118,7 @@ class CandidatePolicy(MaskableActorCriticPolicy):
     def _embed(self, observation: Observation, action_masks: np.ndarray | Tensor | None = None) -> Parts:
         encoding = self.features_extractor.encode(observation)
         masks = None if action_masks is None else torch.as_tensor(action_masks, device=encoding.globals.device)
-        candidates = find_candidates(observation, masks)
+        candidates = find_candidates(observation, masks, isinstance(self.action_space, spaces.Discrete))
         return encoding, candidates, self.embed_candidates(encoding, candidates)
 
     def _value(self, encoding: Encoding, candidates: Candidates, embedded: Tensor) -> Tensor:

@@ -89,7 +89,7 @@ class RunCallback(Resumable, BaseCallback):
 
     def _on_step(self) -> bool:
         infos = self.locals["infos"]
-        self._ended += [info["lowest_time_ps"] / self.venv.start_ps for info in infos if "lowest_time_ps" in info]
+        self._ended += [self.venv.relative(i["lowest_time_ps"]) for i in infos if "lowest_time_ps" in i]
         self.duties.report_step(self.num_timesteps)
         return not self.interrupted
 
@@ -104,13 +104,13 @@ class RunCallback(Resumable, BaseCallback):
             self._on_rollout_start()
 
     def _note(self) -> None:
-        archive, start_ps = self.venv.archive, self.venv.start_ps
+        archive, relative = self.venv.archive, self.venv.relative
         self.duties.imitate(archive.actions)
         episode = self.duties.evaluate()
         archive.note(episode.best_ps, episode.actions[: episode.best_length])
         mean = float(np.mean(self._ended)) if self._ended else float("nan")
         spent = self.curve[-1].evaluation_steps if self.curve else 0
-        policy, best_seen = episode.best_ps / start_ps, archive.time_ps / start_ps
+        policy, best_seen = relative(episode.best_ps), relative(archive.time_ps)
         point = Point(self.model.num_timesteps, spent + episode.steps, mean, policy, best_seen)
         if policy < self.best.cost:
             self.best = BestPolicy(policy, deepcopy(self.model.policy.state_dict()))

@@ -198,6 +198,10 @@ class GraphWorldModel(Memoryless):
         ends = counts.cumsum(1).clamp(max=self.settings.tokens)
         return ends.diff(dim=1, prepend=ends.new_zeros(len(ends), 1))
 
+    def shown_latent(self, latent: Tensor) -> Tensor:
+        """Return what a controller sees of latents (B, Z): all but the number of the graph, which counts dreams."""
+        return torch.cat([latent[:, :-1], torch.zeros_like(latent[:, -1:])], 1)
+
     def get_extra_state(self) -> Tensor:
         """Return all that was learned, and the graph that episodes begin with, as bytes."""
         return write_lessons(self.graphs.lessons, self.learned, self.graphs.start)
