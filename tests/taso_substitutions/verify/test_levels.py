@@ -1,6 +1,7 @@
 from types import ModuleType
 
 import pytest
+from rule_evidence import evidence_of
 
 from taso_gym.errors import EquivalenceError
 from taso_gym.rules.notation import parse_rules
@@ -11,13 +12,6 @@ from taso_substitutions.verify.levels import Evidence, assess
 from taso_substitutions.verify.normal import canonical, polynomial
 from taso_substitutions.verify.sampling import sample_instances
 from taso_substitutions.verify.trial import Counterexample
-
-
-def level(text: str) -> Evidence:
-    (rule,) = parse_rules(f"rule {text}")
-    found = assess(rule, instances=8, draws=1)
-    assert isinstance(found, Evidence), str(found)
-    return found
 
 
 @pytest.mark.parametrize(
@@ -35,16 +29,16 @@ def level(text: str) -> Evidence:
     ],
 )  # fmt: skip
 def test_a_rule_has_the_highest_level_that_was_shown(text: str, status: str) -> None:
-    assert level(text).status == status
+    assert evidence_of(f"rule {text}").status == status
 
 
 def test_what_was_proved_says_how() -> None:
-    found = level(": Sub(x, x) => Mul(x, 0)")
+    found = evidence_of("rule : Sub(x, x) => Mul(x, 0)")
     assert (found.axioms, found.symbolic is None, found.bounded is None) == ((), False, False)
 
 
 def test_repeated_products_of_a_square_matrix_need_larger_models() -> None:
-    assert level(": MatMul(MatMul(x, x), x) => MatMul(x, MatMul(x, x)) if rank(x) == 2").small_model == 4
+    assert evidence_of("rule : MatMul(MatMul(x, x), x) => MatMul(x, MatMul(x, x)) if rank(x) == 2").small_model == 4
 
 
 def test_a_false_rule_has_a_counterexample() -> None:
@@ -59,9 +53,9 @@ def test_running_out_of_work_is_no_proof(module: ModuleType, limit: str, monkeyp
     text = (
         ": MatMul(x, MatMul(y, Add(z, w))) => MatMul(MatMul(x, y), Add(z, w)) if rank(y) == 2 and shape(z) == shape(w)"
     )
-    assert level(text).symbolic is not None
+    assert evidence_of(f"rule {text}").symbolic is not None
     monkeypatch.setattr(module, limit, 0)
-    found = level(text)
+    found = evidence_of(f"rule {text}")
     assert (found.symbolic, found.status) == (None, "bounded")
 
 
@@ -81,7 +75,7 @@ def test_running_out_of_resources_of_z3_is_no_proof() -> None:
     ],
 )
 def test_large_numbers_run_out_of_work(condition: str, status: str) -> None:
-    found = level(f": Relu(Relu(x)) => Relu(x) if {condition}")
+    found = evidence_of(f"rule : Relu(Relu(x)) => Relu(x) if {condition}")
     assert (found.symbolic, found.status) == (None, status)
 
 

@@ -1,17 +1,10 @@
 """A right side that has no value where the left one has isn't proved, though the forms are the same."""
 
 import pytest
+from rule_evidence import evidence_of
 
-from taso_gym.rules.notation import parse_rules
 from taso_gym.rules.ruleset import RuleSet
 from taso_substitutions.verify.levels import Evidence, assess
-
-
-def evidence(text: str) -> Evidence:
-    (rule,) = parse_rules(f"r: {text}")
-    found = assess(rule, instances=8, draws=1)
-    assert isinstance(found, Evidence), str(found)
-    return found
 
 
 @pytest.mark.parametrize(
@@ -25,7 +18,7 @@ def evidence(text: str) -> Evidence:
     ],
 )
 def test_what_vanished_may_have_had_no_value(text: str) -> None:
-    found = evidence(text)
+    found = evidence_of(f"r: {text}")
     assert (found.status, found.symbolic) == ("bounded", None)
 
 
@@ -41,7 +34,7 @@ def test_what_vanished_may_have_had_no_value(text: str) -> None:
     ],
 )
 def test_what_is_left_or_on_the_left_side_has_one_as_well(text: str) -> None:
-    assert evidence(text).status == "proved"
+    assert evidence_of(f"r: {text}").status == "proved"
 
 
 @pytest.mark.parametrize("name", ["softmax-write-out", "layer-norm-write-out"])
