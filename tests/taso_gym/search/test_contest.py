@@ -518,6 +518,7 @@ def test_further_searches_do_without_what_made_outputs_differ(first: Finalist, m
 
     def search(contest: Contest) -> None:
         contest._screen.culprits = (culprit,)
+        contest._shares = [0.0]  # and not the measured one, which may be the next
         contest._searched_without(other)
         contest._by_share(0.75)
 
