@@ -123,6 +123,7 @@ def test_seeds_of_dreams_are_those_of_a_vector(dreams: DreamVectorEnv) -> None:
 
 def test_what_a_vector_is_asked_for_is_one_of_all_dreams(dreams: DreamVectorEnv) -> None:
     assert dreams.get_attr("settings") == dreams.call("settings") == (dreams.settings,) * 4
+    assert dreams.get_attr("model") == (dreams.model,) * 4  # which could be called
     assert to_sb3(dreams).env_method("get_attr", "num_envs") == [(4,) * 4] * 4
 
 

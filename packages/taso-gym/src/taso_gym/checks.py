@@ -29,8 +29,8 @@ def check_kind(name: str, value: object, types: tuple[type, ...], called: str) -
         raise OptionError(f"expected {called} as {name}, found {value!r:.200}")
 
 
-def items_of(values: object, kind: type[T], called: str) -> tuple[T, ...]:
-    """Return values as a tuple; raise OptionError for a string, what isn't iterable, and items of another kind."""
+def items_of(values: object, kind: type[T], called: str, count: int | None = None) -> tuple[T, ...]:
+    """Return values as a tuple; raise OptionError for a string, what isn't iterable, other items, and another count."""
     try:
         found = None if isinstance(values, str) else iter(cast("Iterable[object]", values))
     except TypeError:
@@ -38,6 +38,8 @@ def items_of(values: object, kind: type[T], called: str) -> tuple[T, ...]:
     items = None if found is None else tuple(found)
     if items is None or not all(isinstance(item, kind) for item in items):
         raise OptionError(f"expected {called}, found {values!r:.200}")
+    if count is not None and len(items) != count:
+        raise OptionError(f"expected {called}, found {len(items)}")
     return cast("tuple[T, ...]", items)
 
 

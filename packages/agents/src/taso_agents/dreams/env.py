@@ -153,7 +153,7 @@ class DreamVectorEnv(VectorEnv[Arrays, NDArray[np.int64], NDArray[Any]]):
 
     def get_attr(self, name: str) -> tuple[Any, ...]:
         """Return an attribute once for each dream; there is one of all."""
-        return self.call(name)
+        return (getattr(self, name),) * self.num_envs
 
     def call(self, name: str, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
         """Call a method, or read an attribute, which is one of all dreams."""

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from taso_gym.checks import check_seed, items_of
-from taso_gym.errors import OptionError
 
 
 def one_seed(seed: int | Sequence[int | None] | None, dreams: int) -> int | None:
@@ -18,10 +17,7 @@ def one_seed(seed: int | Sequence[int | None] | None, dreams: int) -> int | None
     """
     if seed is None or isinstance(seed, int | np.integer):
         return None if seed is None else check_seed(seed)
-    expected = f"{dreams} seeds, one for each dream"
-    seeds = items_of(seed, object, expected)
-    if len(seeds) != dreams:
-        raise OptionError(f"expected {expected}, found {len(seeds)}")
+    seeds = items_of(seed, object, f"{dreams} seeds, one for each dream", dreams)
     if all(each is None for each in seeds):
         return None
     numbers = [check_seed(each) for each in seeds]

@@ -47,6 +47,10 @@ class SavedModel(nn.Module):
         own = {"world_model": self.kind, "settings": asdict(self.settings), "weights": self.state_dict()}
         checkpoint.save(path, "world model", taso, **own, **parts)
 
+    def shown_latent(self, latent: Tensor) -> Tensor:
+        """Return what a controller sees of latents (B, Z): all."""
+        return latent
+
 
 class Memoryless(SavedModel):
     """A world model whose latent says all that there is to know."""

@@ -164,10 +164,6 @@ class WorldModel(SavedModel):
         """Return the numbers of locations (B, N) that a controller is offered, of those there are: all."""
         return counts
 
-    def shown_latent(self, latent: Tensor) -> Tensor:
-        """Return what a controller sees of latents (B, Z): all."""
-        return latent
-
     def initial_memory(self, size: int) -> Memory:
         """Return the memory (B, H) at the start of an episode."""
         zeros = torch.zeros(size, self.settings.hidden, device=self.keep.device)

@@ -245,10 +245,6 @@ class TokenWorldModel(Memoryless):
         """Return what a controller of its dreams has to know."""
         return {"tokens": self.settings.tokens}
 
-    def shown_latent(self, latent: Tensor) -> Tensor:
-        """Return what a controller sees of latents (B, Z): all."""
-        return latent
-
     def shown(self, counts: Tensor) -> Tensor:
         """Return the numbers of locations (B, N) that a controller is offered: those that there are tokens for."""
         found = torch.zeros_like(counts)

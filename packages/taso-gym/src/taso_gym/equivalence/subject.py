@@ -76,8 +76,8 @@ def subject(model: Graph | ModelProto | str | Path, stack: ExitStack, dims: Mapp
 
 
 def _is_deadly(graph: Graph) -> bool:
-    keys = {(node.sig.op.domain, node.sig.op.name) for _, node in graph.operators()}
     nodes = [node for _, node in graph.operators()]
+    keys = {(node.sig.op.domain, node.sig.op.name) for node in nodes}
     return not keys.isdisjoint(DEADLY) or any(_is_cast_between(graph, n) or _is_loop_without(n) for n in nodes)
 
 

@@ -139,11 +139,7 @@ class TasoGraphVectorEnv(VectorEnv[Observation, Array, Array]):
         return tuple(env.render() for env in self.envs)
 
     def _one_each(self, what: str, values: Any) -> tuple[Any, ...]:
-        expected = f"{self.num_envs} {what}, one for each environment"
-        found = items_of(values, object, expected)
-        if len(found) != self.num_envs:
-            raise OptionError(f"expected {expected}, found {len(found)}")
-        return found
+        return items_of(values, object, f"{self.num_envs} {what}, one for each environment", self.num_envs)
 
     def _observe(self) -> Observation:
         batch = self.envs[0].layout.empty(self.num_envs)
