@@ -1,5 +1,6 @@
 """The cache of measurements: concurrent processes, kill -9, damaged files, other versions."""
 
+import errno
 import os
 import pickle
 import signal
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from taso_gym.cost import cache as cache_module
 from taso_gym.cost.cache import Cache, default_path
 from taso_gym.errors import CostError
 
@@ -20,6 +22,13 @@ cache = Cache(sys.argv[1])
 print("open" if cache.get("none") is None else "", flush=True)
 for i in range(int(sys.argv[3])):
     cache.put(f"key {i}", f"{sys.argv[2]} {i}")
+"""
+
+COUNTER = """
+import sys
+from taso_gym.cost.cache import Cache
+for _ in range(100):
+    Cache(sys.argv[1]).change("count", lambda text: str(int(text or 0) + 1))
 """
 
 
@@ -96,11 +105,13 @@ def test_the_users_own_cache_is_set_aside_if_it_is_no_database(tmp_path: Path, m
         assert Cache().get("a") is None
 
 
-def test_a_named_file_that_is_no_cache_is_left_alone(tmp_path: Path) -> None:
+@pytest.mark.parametrize("version", [0, 1])
+def test_a_named_file_that_is_no_cache_is_left_alone(tmp_path: Path, version: int) -> None:
     thesis, other = tmp_path / "thesis.txt", tmp_path / "other.sqlite"
     thesis.write_text("the only copy of years of work")
     with sqlite3.connect(other) as db:
         db.execute("CREATE TABLE customers (name TEXT)")
+        db.execute(f"PRAGMA user_version = {version}")
     db.close()
     before = other.read_bytes()
     with pytest.raises(CostError, match="expected a cache of measurements, found a file that is none"):
@@ -217,3 +228,24 @@ def test_a_fork_loses_nothing(tmp_path: Path) -> None:
     assert cache.get("parent") == "1"
     assert all(cache.get(f"child {i}") == "1" for i in range(120))
     assert all(cache.get(f"key {i}") == f"x {i}" for i in range(120))
+
+
+def test_what_becomes_of_a_text_is_written_while_nobody_else_writes(tmp_path: Path) -> None:
+    cache = Cache(tmp_path / "c")
+    processes = [subprocess.Popen([sys.executable, "-c", COUNTER, str(cache.path)]) for _ in range(2)]
+    for process in processes:
+        assert process.wait() == 0
+    assert cache.get("count") == "200"
+    with pytest.raises(ZeroDivisionError):
+        cache.change("count", lambda _: str(1 // 0))
+    cache.change("count", lambda text: f"{text} still")
+    assert cache.get("count") == "200 still"
+
+
+def test_a_folder_whose_files_can_not_be_locked_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(cache_module.fcntl, "flock", refuse)
+    with pytest.raises(CostError, match=r"files can be locked, found .*: No locks available: --cache names another"):
+        Cache(tmp_path / "c").get("a")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from taso_gym.cost.machine import cpu_name, gpu_name, memory_bytes, physical_cores
+from taso_gym.cost.machine import available_bytes, cpu_name, gpu_name, memory_bytes, physical_cores
 from taso_gym.errors import CostError
 
 X86 = """processor	: 0
@@ -131,3 +131,26 @@ def test_a_container_has_the_memory_that_it_may_use(tmp_path: Path, name: str) -
     for text, expected in {"max\n": all_of_it, "9223372036854771712\n": all_of_it, "536870912\n": 1 << 29}.items():
         file.write_text(text)
         assert memory_bytes(tmp_path) == expected
+
+
+@pytest.mark.parametrize(
+    ("limit", "used", "parts", "gives_way"),
+    [
+        ("memory.max", "memory.current", "memory.stat", "inactive_file"),
+        ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes", "memory/memory.stat", "total_inactive_file"),
+    ],
+)
+def test_what_a_container_uses_is_not_available(
+    tmp_path: Path, limit: str, used: str, parts: str, gives_way: str
+) -> None:
+    memory = tmp_path / "meminfo"
+    memory.write_text("MemTotal: 9000 kB\nMemAvailable: 8000 kB\n")
+    assert available_bytes(memory, tmp_path) == 8000 << 10
+    (tmp_path / limit).parent.mkdir(exist_ok=True)
+    (tmp_path / limit).write_text(f"{4000 << 10}\n")
+    assert available_bytes(memory, tmp_path) == 4000 << 10  # where it doesn't say what it uses
+    (tmp_path / used).write_text(f"{3900 << 10}\n")
+    (tmp_path / parts).write_text(f"anon 1\n{gives_way} {1000 << 10}\n")
+    assert available_bytes(memory, tmp_path) == 1100 << 10
+    (tmp_path / used).write_text(f"{6000 << 10}\n")
+    assert available_bytes(memory, tmp_path) == 0

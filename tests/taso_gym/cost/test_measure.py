@@ -414,3 +414,11 @@ def test_all_models_run_as_often(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     asked["slow"].clear()
     measure({"slow": file, "other": file}, sessions=1)
     assert asked["slow"] == asked["other"] == [1, 1, 1, *[3] * 6]  # five seconds of three runs of 0.3 s
+
+
+def test_a_pipe_that_breaks_is_no_full_disk(tmp_path: Path) -> None:
+    def broken(done: int, in_all: int) -> None:
+        raise BrokenPipeError
+
+    with pytest.raises(BrokenPipeError):
+        measure({"one": write_chain(tmp_path / "m.onnx", 1)}, rounds=1, sessions=1, progress=broken)

@@ -95,3 +95,10 @@ def test_rounds_of_a_further_session_count_like_those_before() -> None:
 @pytest.mark.parametrize(("threads", "called"), [(1, "1 thread"), (4, "4 threads")])
 def test_conditions_name_the_threads(threads: int, called: str) -> None:
     assert Measurement({"old": rounds(1.0)}, threads, "cpu", WALL).conditions == f"cpu, {called}, minimum of wall time"
+
+
+@pytest.mark.parametrize("estimator", [THREAD_CPU, WALL])
+@pytest.mark.parametrize(("shape", "enough"), [((1, 1), False), ((1, 3), False), ((2, 1), False), ((2, 2), True)])
+def test_few_rounds_say_nothing_for_sure(estimator: str, shape: tuple[int, int], enough: bool) -> None:
+    found = Measurement({"old": np.full(shape, 1.2), "new": np.ones(shape)}, 1, "cpu", estimator)
+    assert found.has_intervals == enough and bool(found.gain("new")) == enough

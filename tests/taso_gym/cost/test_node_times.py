@@ -289,3 +289,31 @@ def test_a_model_with_truer_costs_leaves_the_first_as_it_is(tmp_path: Path, monk
 def test_nothing_is_measured_when_there_is_no_time(tmp_path: Path) -> None:
     first = OnnxRuntimeCost(cache=tmp_path / "cache")
     assert first.in_turns([mlp()], seconds=0.0).graph(mlp()) == first.graph(mlp())
+
+
+def test_turns_that_are_interrupted_are_kept(tmp_path: Path) -> None:
+    def interrupt(done: int, in_all: int) -> None:
+        if done == in_all - 1:
+            raise KeyboardInterrupt
+
+    first = NodeTimes(Scripted(a=[50, *[7] * TURNS], b=[60, *[8] * TURNS]), tmp_path / "c")
+    turns = [Turn(first.measure(node(name), cold=False), node(name)) for name in "ab"]
+    with pytest.raises(KeyboardInterrupt):
+        first.in_turns(turns, math.inf, interrupt)
+    other = NodeTimes(Scripted(), tmp_path / "c")
+    assert other.load("ab") and [other.of(name, 0.0) for name in "ab"] == [7, 8]
+
+
+def test_turns_that_another_process_takes_meanwhile_are_added_to(tmp_path: Path) -> None:
+    runtime = Scripted(a=[50, *[7] * TURNS])
+    first = NodeTimes(runtime, tmp_path / "c")
+    turn = Turn(first.measure(node("a"), cold=False), node("a"))
+    other = NodeTimes(Scripted(a=[5] * TURNS), tmp_path / "c")
+
+    def meanwhile(done: int, in_all: int) -> None:
+        if done == in_all:
+            other.in_turns([turn], math.inf)
+
+    first.in_turns([turn], math.inf, meanwhile)
+    [(_, known)] = first.beginning(node_times._settled(""))
+    assert sorted(whole for whole, _ in known["turns"]) == [5] * TURNS + [7] * TURNS

@@ -367,3 +367,35 @@ def test_a_fused_sum_is_costed_as_done_in_place(cache: Path, monkeypatch: pytest
     assert found.graph(graph).time_ps == sum(times)
     with_sum, without = times[1:3]
     assert with_sum == without - 30 and copied == [64 * 112 * 112]
+
+
+def test_a_start_of_another_opset_or_wiring_is_another_start(cache: Path) -> None:
+    def start(opset: int, turned: bool = False) -> Graph:
+        t = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [4, 4]) for name in "xyz"]
+        operands = ["y", "x"] if turned else ["x", "y"]
+        graph = helper.make_graph([helper.make_node("Sub", operands, ["z"])], "g", t[:2], t[2:])
+        opsets = [helper.make_opsetid("", opset)]
+        return from_model(helper.make_model(graph, opset_imports=opsets, ir_version=8))
+
+    first = OnnxRuntimeCost(cache=cache, start=start(13))
+    assert first.started(start(13)) is first
+    assert "opset 17" in first.started(start(17)).key and "opset 13" in first.key
+    assert first.started(start(13, turned=True)) is not first
+
+
+def test_a_start_that_is_not_searched_is_not_measured(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(onnxruntime, "cache_bytes", lambda: 1)  # neither stays in it
+    asked = list[str]()
+    first = OnnxRuntimeCost(cache=cache, start=mlp(), progress=asked.append)
+    other = first.started(mlp(rows=2))
+    assert first.with_outside(0.5).outside == 0.5 and not asked
+    assert 0 <= other.outside <= 1 and "a whole graph" in asked
+
+
+def test_a_pickled_model_asks_the_machine_for_its_blocks(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = OnnxRuntimeCost(cache=cache)
+    assert found.layouts.block
+    text = pickle.dumps(found)
+    cache.unlink()
+    monkeypatch.setattr(onnxruntime, "block_channels", lambda _: 4)
+    assert pickle.loads(text).layouts.block == 4  # noqa: S301

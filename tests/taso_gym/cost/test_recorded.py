@@ -253,3 +253,12 @@ def test_hardly_any_recorded_region_is_faster_than_its_bound(name: str, monkeypa
         RecordedCost(name, strict=True).graph(graph)
     faster = sum(time_ps < bound for time_ps, bound in bounds)
     assert len(bounds) > 40 and faster <= len(bounds) // 20
+
+
+def test_another_recording_under_the_same_name_has_another_key(tmp_path: Path) -> None:
+    path = tmp_path / "t.json.gz"
+    keys = set[str]()
+    for time_ps in (10, 20, 10):
+        Table("d", 0, {"a": Entry(time_ps, 1, "Add")}).save(path)
+        keys.add(RecordedCost(str(path)).key)
+    assert len(keys) == 2

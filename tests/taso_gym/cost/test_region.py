@@ -18,6 +18,7 @@ from taso_gym.cost.region import FUSED, Region, lone, region_of
 from taso_gym.cost.window import Remembered, Window
 from taso_gym.cost.work import Work, region_work, work
 from taso_gym.graph import Graph
+from taso_gym.rules.notation import parse_rules
 from taso_gym.rules.ruleset import RuleSet
 from taso_gym.rules.state import RewriteState
 from taso_gym.signature import Signature, stable_hash
@@ -133,3 +134,38 @@ def test_what_stays_within_a_region_is_not_moved() -> None:
     found = region_work(region, Dims())
     assert len(region.nodes) == 9
     assert 2 * 4 * 128 * 64 <= found.bytes_moved < 2 * 4 * 128 * 64 + 1024 and found.flops > 6 * 128 * 64
+
+
+def scores(scaled_first: bool) -> Graph:
+    """Return a MatMul of what is scaled and what is transposed, in either order of their ids."""
+    b = GraphBuilder({"": 20})
+    q, k = (b.input(name, TensorType("float", (1, 2, 8, 4))) for name in "qk")
+    scaled = b.add("Mul", q, weight(b, "half", 1)) if scaled_first else None
+    turned = b.add("Transpose", k, perm=[0, 1, 3, 2])
+    b.output("y", b.add("MatMul", scaled or b.add("Mul", q, weight(b, "half", 1)), turned))
+    return b.build()
+
+
+def test_what_comes_before_an_anchor_is_in_the_order_of_its_operands() -> None:
+    """Ids say in which order rewrites came, on which costs that are recorded don't depend."""
+    found = []
+    for graph in map(scores, (True, False)):
+        contexts = [region_of(Window(Blocks(graph, LAYOUTS)), i, LAYOUTS) for i, _ in graph.operators()]
+        found += [context for context in contexts if isinstance(context, Region)]
+    assert len(found) == 2 and found[0] == found[1]
+    assert [part.sig.op.key for part in found[0].nodes] == ["Mul", "Transpose", "MatMul"]
+
+
+def test_an_input_that_is_read_once_more_changes_what_reads_it() -> None:
+    """All Slices of a value may be a Split together, of an input's, too."""
+    b = GraphBuilder({"": 20})
+    x, y = (b.input(name, TensorType("float", (4, 8))) for name in "xy")
+    b.output("first", b.add("Relu", b.add("Slice", x, starts=[0], ends=[4], axes=[1], steps=[1])))
+    b.output("second", b.add("Sub", b.add("Exp", y), x))
+    halves = [f"Slice({{}}, starts=[{at}], ends=[{at + 4}], axes=[1], steps=[1])" for at in (0, 4)]
+    parts = ", ".join(f"Sub({half.format('y')}, {half.format('x')})" for half in halves)
+    state = RewriteState(
+        b.build(), RuleSet(parse_rules(f"in-halves: Sub(y, x) => Concat({parts}, axis=1)", "test")), HashedCost()
+    )
+    child = state.apply(state.matches[0][0])
+    assert child.cost == HashedCost().graph(child.graph)

@@ -14,6 +14,7 @@ from taso_gym.cli.choices import Dim
 from taso_gym.console import console, dimensions, say
 from taso_gym.cost.dims import bind_symbols
 from taso_gym.cost.measure import measure as latency
+from taso_gym.cost.measurement import FEWEST
 from taso_gym.errors import OptionError
 from taso_gym.onnx_io.types import TypeReader
 from taso_gym.onnx_io.wire import read_model
@@ -41,9 +42,11 @@ def measure(
     for name in ("model", "ms", "times faster than the first [95 %]"):
         table.add_column(name, overflow="fold")
     for name in names:
-        ratio = "" if name == found.reference else str(found.speedup(name))
-        table.add_row(name, f"{found.time_ms(name):.3f}", ratio)
+        ratio = str(found.speedup(name)) if found.has_intervals else f"{found.ratio(name):.3f}x"
+        table.add_row(name, f"{found.time_ms(name):.3f}", "" if name == found.reference else ratio)
     console.print(table)
+    if not found.has_intervals:
+        say(f"too few rounds for intervals: at least {FEWEST} in all sessions together are needed")
     if found.unstable:
         say(f"the machine was busy: halves of the rounds differ by over 2 % for {', '.join(found.unstable)}")
 

@@ -95,7 +95,26 @@ class Cache:
         Raises:
             CostError: the cache can't be written, or is of another version.
         """
-        self._run(lambda db: db.execute("INSERT OR REPLACE INTO measurements VALUES (?, ?)", (key, value)))
+        self.change(key, lambda _: value)
+
+    def change(self, key: str, change: Callable[[str | None], str]) -> None:
+        """Write what becomes of the text that a key has, or of None, while no other process writes.
+
+        Raises:
+            CostError: the cache can't be written, or is of another version.
+        """
+
+        def write(db: sqlite3.Connection) -> None:
+            db.execute("BEGIN IMMEDIATE")
+            try:
+                row = db.execute("SELECT value FROM measurements WHERE key = ?", (key,)).fetchone()
+                db.execute("INSERT OR REPLACE INTO measurements VALUES (?, ?)", (key, change(row and row[0])))
+            except BaseException:
+                db.execute("ROLLBACK")
+                raise
+            db.execute("COMMIT")
+
+        self._run(write)
 
     def close(self) -> None:
         """Close the file."""
@@ -158,10 +177,10 @@ class Cache:
         try:
             version = db.execute("PRAGMA user_version").fetchone()[0]
             tables = {row[0] for row in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-            if version == 0 and tables - {"measurements"}:
-                raise CostError(f"expected a cache of measurements, found a database that is none: {self.path}")
             if version not in (0, VERSION):
                 raise CostError(f"expected a cache of version {VERSION}, found version {version} in {self.path}")
+            if tables - {"measurements"}:
+                raise CostError(f"expected a cache of measurements, found a database that is none: {self.path}")
             db.execute("PRAGMA journal_mode = WAL")
             db.execute("PRAGMA synchronous = NORMAL")
             db.execute("CREATE TABLE IF NOT EXISTS measurements (key TEXT PRIMARY KEY, value TEXT) WITHOUT ROWID")
@@ -201,7 +220,13 @@ def _locked(path: Path) -> Generator[None]:
             f"expected a cache folder that can be written, found {path.parent}: {error.strerror}"
         ) from error
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        except OSError as error:
+            raise CostError(
+                f"expected a cache folder whose files can be locked, found {path.parent}: {error.strerror}: "
+                "--cache names another"
+            ) from error
         yield
     finally:
         os.close(handle)

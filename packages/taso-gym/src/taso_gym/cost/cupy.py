@@ -75,8 +75,7 @@ class CupyCost(StartedCost):
         """Return the measured time of a signature, and one kernel; some, and opaque ones, are costed by their bytes."""
         if isinstance(sig.op, OpaqueOperator) or sig.op.key in BY_BYTES:
             return self.opaque_time(sig, load)
-        name = f"[{self._dims.key}]{describe(lone(sig), self._dims)}"
-        found = self._findings.found(name, partial(self._measure, sig))
+        found = self._findings.found(describe(lone(sig), self._dims), partial(self._measure, sig))
         return (found["ps"], 1) if "failed" not in found else self.unknown_time(lone(sig), load)
 
     def _measure(self, sig: Signature) -> dict[str, Any]:

@@ -89,6 +89,15 @@ class Findings:
         """
         self._cache.replace(self._key(name), json.dumps(value))
 
+    def change(self, name: str, change: Callable[[dict[str, Any] | None], dict[str, Any]]) -> None:
+        """Put what becomes of a value, or of None, into the cache, while no other process does.
+
+        Raises:
+            CostError: it can't be written.
+        """
+        parsed = self._parsed
+        self._cache.change(self._key(name), lambda text: json.dumps(change(None if text is None else parsed(text))))
+
     def beginning(self, start: str) -> Iterator[tuple[str, dict[str, Any]]]:
         """Yield the rest of each name that begins so, and what the cache has under it.
 

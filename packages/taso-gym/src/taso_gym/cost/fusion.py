@@ -150,7 +150,9 @@ def _prefix(graph: Window, anchor: int) -> tuple[int, ...]:
             continue
         if _chain_of(graph, producer) is None and gate_of(graph, producer) is None:
             found.append(producer)
-    return tuple(sorted(found))
+    if len(found) > 1 and value_of(found[1]) in graph.nodes[found[0]].inputs:
+        found.reverse()  # producers first, and else in the order of operands: ids say in which order rewrites came
+    return tuple(found)
 
 
 def _led_to(graph: Window, value: int) -> int | None:

@@ -16,8 +16,13 @@ from taso_gym.errors import CostError
 CPUS, GPUS = Path("/proc/cpuinfo"), Path("/proc/driver/nvidia/gpus")
 MEMORY = Path("/proc/meminfo")
 TOPOLOGY = Path("/sys/devices/system/cpu")
-GROUP, LIMITS = Path("/sys/fs/cgroup"), ("memory.max", "memory/memory.limit_in_bytes")
-"""Where a container sees its control group, and files of its limit, in either version of them."""
+GROUP = Path("/sys/fs/cgroup")
+"""Where a container sees its control group."""
+LIMITS = (
+    ("memory.max", "memory.current", "memory.stat", "inactive_file"),
+    ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes", "memory/memory.stat", "total_inactive_file"),
+)
+"""In either version of them the files of a group's limit, of what it uses and what of, and what gives way of that."""
 VECTORS = ("avx512f", "avx2", "avx", "sve2", "sve", "asimd")
 """Instructions of x86 and of ARM, the widest first."""
 
@@ -54,19 +59,32 @@ def physical_cores(topology: Path = TOPOLOGY) -> int:
 def memory_bytes(group: Path = GROUP) -> int:
     """Return how much memory the machine has, or this container may use of it."""
     found = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    for name in LIMITS:
-        with suppress(OSError, ValueError):  # no such file, or "max"
-            found = min(found, int((group / name).read_text(encoding="utf-8")))
-    return found
+    return min([found, *(limit for limit, _ in _limits(group))])
 
 
-def available_bytes(memory: Path = MEMORY) -> int:
+def available_bytes(memory: Path = MEMORY, group: Path = GROUP) -> int:
     """Return how much memory may be taken now: files that are kept in it give way."""
     try:
         free = int(_facts(memory.read_text(encoding="utf-8"))["MemAvailable"].removesuffix("kB")) << 10
     except (OSError, KeyError, ValueError):
         free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    return min(free, memory_bytes())
+    return max(min([free, *(limit - used for limit, used in _limits(group))]), 0)
+
+
+def _limits(group: Path) -> Iterator[tuple[int, int]]:
+    """Yield the bytes that this container may use, and uses but for files that give way; nothing without a limit."""
+    for limit, used, parts, gives_way in LIMITS:
+        with suppress(OSError, ValueError):  # no such file, or "max"
+            most = int((group / limit).read_text(encoding="utf-8"))
+            yield most, _used(group / used, group / parts, gives_way)
+
+
+def _used(used: Path, parts: Path, gives_way: str) -> int:
+    try:
+        kept = dict(line.split() for line in parts.read_text(encoding="utf-8").splitlines())
+        return int(used.read_text(encoding="utf-8")) - int(kept[gives_way])
+    except (OSError, KeyError, ValueError):
+        return 0
 
 
 def _facts(text: str) -> dict[str, str]:

@@ -11,6 +11,9 @@ from numpy.typing import NDArray
 MIN_GAIN = 0.02
 """A smaller gain is reported as none: fresh sessions of one model differ by up to 1.6 %."""
 
+FEWEST = 4
+"""Rounds from which on a 95 % interval says anything: of one it is a point, and of three the order is chance."""
+
 RESAMPLES = 2000
 TAIL = 0.025
 """Of either side of a 95 % interval."""
@@ -74,13 +77,20 @@ class Measurement:
     def gain(self, name: str) -> float:
         """Return the part of the reference's time that a model saves; 0 where it is less than 2 % or in doubt.
 
-        In doubt: the interval holds 1, or some session alone shows no gain.
+        In doubt: the interval holds 1, some session alone shows no gain, or there are fewer than `FEWEST` rounds.
         """
+        if not self.has_intervals:
+            return 0.0
         found = self.speedup(name)
         base, other = self.rounds[self.reference], self.rounds[name]
         each = [self._ratio(b[None], o[None]) for b, o in zip(base, other, strict=True)]
         saved = 1 - 1 / found.ratio
         return saved if saved >= MIN_GAIN and found.low > 1 and min(each) > 1 else 0.0
+
+    @property
+    def has_intervals(self) -> bool:
+        """Whether there are enough rounds for the intervals to hold as often as they say."""
+        return self.rounds[self.reference].size >= FEWEST
 
     def beside(self, reference: str, other: str) -> Measurement:
         """Return the rounds of two of the models, the first of which is the reference."""

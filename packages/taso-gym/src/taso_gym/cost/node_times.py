@@ -11,7 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -141,7 +141,24 @@ class NodeTimes(Findings):
             seconds: for the first turn of each a `TURNS`-th, so that what has one has time for all.
             progress: called with (turns done, turns in all).
         """
-        found, began = dict[str, list[tuple[int, int]]](), time.monotonic()
+        found = dict[str, list[tuple[int, int]]]()
+        try:
+            self._take(turns, found, seconds, progress)
+        finally:  # of what is interrupted, too
+            for key, times in found.items():
+                if len(times) > TURNS // 2:
+                    self.change(_settled(key), partial(_followed_by, times))
+        return self._anew(self._quantile)
+
+    def _take(
+        self,
+        turns: Sequence[Turn],
+        found: dict[str, list[tuple[int, int]]],
+        seconds: float,
+        progress: Callable[[int, int], None] | None,
+    ) -> None:
+        """Add times of turns to what was found; arguments are those of `in_turns`."""
+        began = time.monotonic()
         for count in range(TURNS):
             ends, done = began + (seconds if count else seconds / TURNS), count * len(turns)
             for group in self._groups(turns, TOGETHER):
@@ -153,11 +170,6 @@ class NodeTimes(Findings):
                 if progress:
                     progress(done, TURNS * len(turns))
             turns = [turn for turn in turns if turn.key in found]
-        for key, times in found.items():
-            if len(times) > TURNS // 2:
-                taken = [*(self._taken(key) or ()), *times]
-                self.replace(_settled(key), {"ps": quiet(taken), "turns": taken})
-        return self._anew(self._quantile)
 
     def cautious(self) -> Self:
         """Return the same times, but what was looked at once is taken for more than most of its like turn out to be."""
@@ -176,7 +188,7 @@ class NodeTimes(Findings):
     def _taken(self, key: str) -> Taken | None:
         """Return the times of a node in its turns, if it had any."""
         settled = self.recall(_settled(key))
-        return None if settled is None else [(whole, copied) for whole, copied in settled["turns"]]
+        return None if settled is None else _turns(settled)
 
     def _known(self, key: str) -> int | None:
         if settled := self.recall(_settled(key)):
@@ -233,6 +245,16 @@ class NodeTimes(Findings):
         added = [node.feeds[node.added_to] for _, node in turns if node.added_to]
         copies = dict(zip(adding, self._runtime.times_of_copies(added, cold), strict=True))
         return [(time_ps, copies.get(turn.key, 0)) for turn, time_ps in zip(turns, times, strict=True)]
+
+
+def _followed_by(times: Taken, settled: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return what the cache has of a node after some more turns."""
+    taken = [*_turns(settled or {"turns": []}), *times]
+    return {"ps": quiet(taken), "turns": taken}
+
+
+def _turns(settled: Mapping[str, Any]) -> list[tuple[int, int]]:
+    return [(whole, copied) for whole, copied in settled["turns"]]
 
 
 def _mixed(key: str, outside: float, times: Mapping[str, int]) -> int:

@@ -96,10 +96,11 @@ class OnnxRuntimeCost(MeasuredCost):
 
     def started(self, start: Graph) -> Self:
         """Return the model for a search that begins with a graph; what is measured is shared."""
-        other = super().started(start)
-        if other is not self:
-            other._outside = self._given_outside  # not what the start before said
-            other._learn(start)
+        if self._starts_with(start):
+            return self
+        other = self._copy(self._given_outside)  # not with what the start before said
+        other._begin(start)
+        other._learn(start)
         return other
 
     @property
@@ -122,8 +123,12 @@ class OnnxRuntimeCost(MeasuredCost):
 
     def with_outside(self, outside: float) -> Self:
         """Return the same model but for `outside`; measurements are shared."""
-        other = copy(self)
-        other._outside = outside
+        return self._copy(outside)
+
+    def _copy(self, outside: float | None) -> Self:
+        """Return a copy with another share out of the cache, without finding out what the start says."""
+        other = object.__new__(type(self))
+        vars(other).update(super().__getstate__(), _outside=outside)
         return other
 
     def fitted_to(self, graph: Graph) -> Self:
@@ -169,8 +174,9 @@ class OnnxRuntimeCost(MeasuredCost):
         return {"kernels": kernel_times(graph, draw_inputs(graph, self._dims), self.runtime)}
 
     def __getstate__(self) -> dict[str, object]:
-        """Find out what the start says before it is left behind."""
-        return {**super().__getstate__(), "_outside": self.outside if self._start else self._outside}
+        """Find out what the start says before it is left behind; leave behind what another machine says otherwise."""
+        kept = {**super().__getstate__(), "_outside": self.outside if self._start else self._outside}
+        return {name: value for name, value in kept.items() if name != "_layouts"}
 
     def region_time(self, region: Region, load: Work) -> tuple[int, int]:
         """Return the sum over the nodes that onnxruntime executes for a region, and how many these are."""

@@ -87,7 +87,7 @@ def temporary_folder(*cut_off: type[Exception], kind: type[CostError] = CostErro
 
 @contextmanager
 def expecting_room(*cut_off: type[Exception], kind: type[CostError] = CostError) -> Generator[None]:
-    """Write to a folder for temporary files.
+    """Write to a folder for temporary files; a pipe that breaks meanwhile, to which progress is told, is none of it.
 
     Args:
         cut_off: what reading a file raises, besides OSError, that didn't fit onto the disk.
@@ -98,6 +98,8 @@ def expecting_room(*cut_off: type[Exception], kind: type[CostError] = CostError)
     """
     try:
         yield
+    except BrokenPipeError:
+        raise
     except (OSError, WriteError, *cut_off) as error:
         where = tempfile.tempdir or "a folder for temporary files"  # which may be what there is none of
         raise kind(f"expected room for a model in {where}, found {one_line(error)}") from error

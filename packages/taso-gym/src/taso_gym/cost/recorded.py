@@ -26,6 +26,7 @@ import re
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
@@ -85,6 +86,11 @@ class Table:
         """Threads that it was recorded with; None where it doesn't say."""
         found = re.search(r"\|([1-9]\d*) threads$", self.device)
         return int(found[1]) if found else None
+
+    @cached_property
+    def digest(self) -> str:
+        """Hash of the numbers: another recording under the same name has another."""
+        return f"{stable_hash(self.block, self.view_ps, repr(sorted(self.costs.items()))):016x}"
 
     def save(self, path: str | Path) -> None:
         """Write the table, whole or not at all; equal tables give equal files.
@@ -173,8 +179,8 @@ class RecordedCost(RegionalCost):
 
     @property
     def key(self) -> str:
-        """Table, what it was recorded on, and bound dimensions."""
-        return f"{self.name}|{self.table.device}[{self._dims.key}]"
+        """Table and what is in it, what it was recorded on, and bound dimensions."""
+        return f"{self.name} {self.table.digest}|{self.table.device}[{self._dims.key}]"
 
     @property
     def layouts(self) -> Layouts:

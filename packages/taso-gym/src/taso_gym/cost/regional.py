@@ -48,16 +48,25 @@ class StartedCost(SummedCost):
     def __init__(self, name: str, dims: Mapping[str, int] | None, start: Graph | None = None, **options: Any) -> None:
         """Bind symbols as `SummedCost` does; ``start`` is the graph that a search begins with."""
         super().__init__(name, dims, **options)
-        self._start = start
+        self._begin(start)
+
+    def _begin(self, start: Graph | None) -> None:
+        """Note the graph that a search begins with."""
+        vars(self).pop("_at_start", None)
+        self._start, self._begun = start, _identity(start)
 
     def started(self, start: Graph) -> Self:
         """Return the model for a search that begins with a graph: itself, or a copy if it was made for no such one."""
-        if {i: sig for i, (sig, _) in self._at_start.items()} == {i: node.sig for i, node in start.operators()}:
+        if self._starts_with(start):
             return self
         other = copy(self)
-        vars(other).pop("_at_start")
-        other._start = start
+        other._begin(start)
         return other
+
+    def _starts_with(self, start: Graph) -> bool:
+        """Whether the model was made for a search that begins with a graph, node by node and for its opset."""
+        known = {i: sig for i, (sig, _) in self._at_start.items()}
+        return self._begun == _identity(start) and known == {i: node.sig for i, node in start.operators()}
 
     def bound(self, dims: Mapping[str, int]) -> Self:
         """Return the model with these values of dimension symbols: itself, or a copy that knows no start yet."""
@@ -185,6 +194,11 @@ class RegionalCost(StartedCost):
     def __getstate__(self) -> dict[str, object]:
         """Leave what is found again behind, too."""
         return {name: value for name, value in super().__getstate__().items() if name != "_contexts"}
+
+
+def _identity(start: Graph | None) -> tuple[int, tuple[tuple[str, int], ...]] | None:
+    """Return what tells graphs of equal signatures apart: how these are connected, and the opsets."""
+    return (start.hash, tuple(sorted(start.info.opsets.items()))) if start else None
 
 
 def anchored(sig: Signature, context: Hashable) -> Region | None:

@@ -91,7 +91,7 @@ def _keep_outputs(model: str | Path, settings: SessionSettings, **how: Any) -> b
 
 
 def _alike(expected: NDArray[Any], found: NDArray[Any]) -> bool:
-    if expected.dtype.kind != "f":
+    if expected.shape != found.shape or expected.dtype.kind != "f":
         return np.array_equal(expected, found)
     largest = np.max(np.abs(expected), where=np.isfinite(expected), initial=0.0)
     return np.allclose(found, expected, rtol=0.0, atol=ROUNDING * float(largest), equal_nan=True)

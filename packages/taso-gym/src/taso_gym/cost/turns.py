@@ -33,7 +33,7 @@ def between(taken: Taken) -> tuple[int, int]:
     """Return two times that the first quartile is between with 85 % confidence, however times are distributed.
 
     How many of n times are below it is binomial, with mean n / 4 and variance 3 n / 16: of seven times these are the
-    least and the fifth.
+    least and the fifth. Of four times, the fewest, all of them hold it with 68 %, of six with 82 %.
     """
     whole, copies = zip(*taken, strict=True)
     count, ordered, copy = len(taken), sorted(whole), _quartile(copies)

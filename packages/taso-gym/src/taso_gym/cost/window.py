@@ -121,5 +121,6 @@ class Remembered(Generic[T]):
         """
         node_ids = set(node_ids)
         moved = self._blocks.moved(before, after, node_ids)
-        looked = (self._looked.get(node_id, ()) for node_id in node_ids if node_id in before.nodes)
+        there = (i for i in node_ids if i in before.nodes or i << OUTPUT_BITS in before.leaves)
+        looked = (self._looked.get(node_id, ()) for node_id in there)
         return set[int]().union(*looked, *(self._asked.get(value, ()) for value in moved))
