@@ -65,6 +65,7 @@ def test_splats() -> None:
     assert ArrayWeight(VALUES, "float").splat is None
     assert FilledWeight(np.int64(7).tobytes(), "int64", (10**6, 10**6)).splat == 7
     assert ArrayWeight(np.zeros((0,), np.float32), "float").splat is None
+    assert literal(0.5, "bfloat16", (3,))[1].splat == 0.5 == literal(0.5, "float16", (3,))[1].splat
 
 
 def test_a_filled_weight_takes_no_memory() -> None:

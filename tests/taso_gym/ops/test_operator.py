@@ -87,6 +87,10 @@ def test_wrong_attributes_are_named(name: str, attrs: dict[str, object], message
         ("GroupNormalization", [(2, 3, 4), (3,), (3,)], {"num_groups": 2}),
         ("Slice", [(N, 3)], {"starts": [1], "ends": [5]}),
         ("Attention", [(2, 4, 3, 6), (2, 3, 5, 6), (2, 3, 5, 6)], {}),
+        ("Attention", [(2, 4, 3, 6), (2, 4, 5, 6), (2, 4, 5, 6), (3, 1)], {}),
+        ("Einsum", [(2, 3)], {"equation": "...i->i"}),
+        ("Split", [(2, 3)], {"axis": 1, "num_outputs": 10**9}),
+        ("Elu", [(2, 3)], {"alpha": 10**400}),
     ],
 )
 def test_operands_that_dont_fit_are_refused(name: str, shapes: list[tuple], attrs: dict[str, object]) -> None:

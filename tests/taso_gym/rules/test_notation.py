@@ -134,6 +134,9 @@ WRONG = [
     ("r: Relu(x y) => x", "expected an expression", None),
     ("r: Relu(x), Relu(y) => Relu(x), Relu(y)", "expected a left side whose operators are connected", None),
     ("r: Mul(x, rank(x)) => x", "expected a number as a literal on the left side", 10),
+    (f"r: Mul(x, {10**400}) => x", "expected a number as a literal on the left side, found one that no float", 10),
+    ("r: Mul(x, ((10**64)**64)**64) => x", "expected a number as a literal on the left side", 10),
+    ("r: Relu(Conv(x, w, **k, **j)) => Relu(Conv(x, w, **k))", "expected one ** in Conv, found several", 26),
 ]
 
 

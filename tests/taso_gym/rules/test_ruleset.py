@@ -11,7 +11,7 @@ from matching_graphs import rule_set
 from taso_gym.errors import OptionError, RuleError
 from taso_gym.rules.files import package_sets, read_certificates
 from taso_gym.rules.notation import parse_rules
-from taso_gym.rules.ruleset import RuleSet, load_checked, rule_digest
+from taso_gym.rules.ruleset import RuleSet, load_checked, only_reorders, rule_digest
 
 TEXT = """
 a [exact]: Relu(Relu(x)) => Relu(x)
@@ -42,6 +42,22 @@ def test_the_digest_is_of_what_the_rules_say() -> None:
     assert rules == rule_set(TEXT) and hash(rules) == hash(rule_set(TEXT))
     assert rules.digest != RuleSet(reversed(rules)).digest
     assert rules.digest != rule_set(TEXT.replace("a [exact]", "a")).digest
+
+
+@pytest.mark.parametrize(
+    ("rule", "reorders"),
+    [
+        ("r: Add(x, Add(y, z)) => Add(Add(x, y), z)", True),
+        ("r: Relu(Relu(x)) => Relu(x)", False),
+        ("r: Neg(x), Neg(x) => y := Neg(x), y", False),
+        ("r: MatMul(x, y), MatMul(x, y) => z := MatMul(x, y), z", False),
+    ],
+)
+def test_a_rule_that_has_as_many_of_each_operator_only_reorders(rule: str, reorders: bool, tmp_path: Path) -> None:
+    """Of two results that are equal on the left side one is taken away."""
+    assert only_reorders(parse_rules(rule)[0]) == reorders
+    (tmp_path / "one.rules").write_text(rule, encoding="utf-8")
+    assert bool(RuleSet.load(tmp_path / "one.rules", reorders=False)) != reorders
 
 
 def test_a_name_twice_is_refused() -> None:

@@ -1,9 +1,13 @@
 """Right sides: what a rule makes of a term, and where it doesn't apply."""
 
+import numpy as np
 import pytest
 from matching_graphs import children, graph_of, rule_set, show
 
+from taso_gym.builder import GraphBuilder
 from taso_gym.rules.state import RewriteState, check
+from taso_gym.tensor import TensorType
+from taso_gym.weights import literal
 
 SPLIT = (
     "r: *Split(x, axis=a, split=[s, t]) => Slice(x, starts=[0], ends=[s], axes=[a]), "
@@ -58,6 +62,10 @@ REFUSED = [
     ("r: Relu(x) => Split(x, axis=0, split=[3])[1]", "Relu(x)", "an output that isn't there"),
     ("r: Relu(x) => Add(x, value(x))", "Relu(x)", "the value of something that isn't a weight"),
     ("r: Relu(x) => Add(x, shape(x))", "Relu(x)", "a list as a literal"),
+    ("r: Relu(x) => Elu(x, alpha=10 ** 64 * 10 ** 64 * 10 ** 64 * 10 ** 64 * 10 ** 64)", "Relu(x)", "no float"),
+    ("r: Relu(x) => LRN(x, size=2 ** 63 + 1)", "Relu(v)", "an attribute that no file holds"),
+    ("r: Relu(x) => MaxPool(x, kernel_shape=[1, 1], strides=[2 ** 63, 2 ** 63])", "Relu(v)", "strides, too"),
+    ("r: Relu(x) => Resize(x, sizes=[10 ** 30] * rank(x), mode='linear')", "Relu(v)", "sizes, too"),
     ("r: Add(x, y) => Add(y, x)", "Add(x, y)", "the same but for operand order"),
     ("r: Relu(x) => Slice(Concat(x, x, axis=0), starts=[0], ends=[dim(x, 0)], axes=[0])", "Relu(s)", "symbolic ends"),
     ("r: Relu(x) => Neg(x)", "MatMul(x, Relu(c))", "a constant root"),
@@ -70,7 +78,7 @@ REFUSED = [
 
 @pytest.mark.parametrize(("rule", "terms", "why"), REFUSED, ids=[why for _, _, why in REFUSED])
 def test_where_a_rule_does_not_apply(rule: str, terms: str, why: str) -> None:
-    types = {"x": "3x3", "y": "3x3", "i": "int32 3", "s": "n", "c": "const 3x3", "t": "3x3x3"}
+    types = {"x": "3x3", "y": "3x3", "i": "int32 3", "s": "n", "c": "const 3x3", "t": "3x3x3", "v": "1x1x3x3"}
     assert children(rule, terms, opset=18, **types) == []
 
 
@@ -89,6 +97,24 @@ def test_a_literal_has_the_type_of_what_is_beside_it() -> None:
 def test_a_literal_without_a_tensor_beside_it_has_the_floating_type_of_the_match() -> None:
     rule = "r: Relu(x) => Mul(Relu(x), Expand(1, shape=shape(x)))"
     assert children(rule, "Relu(x)", x="2x3") == ["Mul(Relu(x), Expand(1, shape=[2, 3]))"]
+
+
+def test_zeros_of_either_sign_are_two_literals() -> None:
+    """Whichever came first: literals of all graphs share a cache."""
+    for first, second in (("0.0", "-0.0"), ("-0.0", "0.0")):
+        state = RewriteState(graph_of("Relu(x)", x="2"), rule_set(f"r: Relu(x) => Add(Add(x, {first}), {second})"))
+        child = state.child_graph(state.matches[0][0])
+        signs = [np.signbit(leaf.weight.array()).item() for leaf in child.leaves.values() if leaf.weight]
+        assert sorted(signs) == [False, True]
+
+
+@pytest.mark.parametrize("rules", ["r [exact]: Add(x, -0.0) => x", "p: Sub(x, 0.0) => x\nr: Sub(x, -0.0) => x"])
+def test_a_zero_matches_one_of_its_sign(rules: str) -> None:
+    op = "Add" if "Add" in rules else "Sub"
+    for zero, count in ((-0.0, 1), (0.0, 0)):
+        b = GraphBuilder({"": 20})
+        b.output("y", b.add(op, b.input("x", TensorType("float", (2,))), b.weight("zero", *literal(zero, "float"))))
+        assert len(RewriteState(b.build(), rule_set(rules)).matches[-1]) == count
 
 
 def test_equal_subterms_are_one_node() -> None:

@@ -233,7 +233,7 @@ def array_weight(values: NDArray[Any]) -> tuple[TensorType, ArrayWeight]:
 
 def splat_of(values: NDArray[Any]) -> float | None:
     """Return the value that every element has, or None where they differ (as 0 and -0 do), are none, or no numbers."""
-    if not values.size or values.dtype.kind not in "fiub":
+    if not values.size or (values.dtype.kind not in "fiub" and values.dtype.name != "bfloat16"):
         return None
     first = values.reshape(-1)[0]
     if not (values == first).all() or (first == 0 and np.signbit(values).any() != np.signbit(first)):

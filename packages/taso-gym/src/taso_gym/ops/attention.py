@@ -113,6 +113,7 @@ def attention_type(types: Types, attrs: Attrs) -> tuple[TensorType, ...]:
         expect(q[1] == k[1], f"{q[1]} heads of K", k[1])
     if mask := optional(types, 3):
         broadcasts_to(shape(types, 3), (*q[:3], k[2]))
+        expect(shape(types, 3)[-1:] == (k[2],), f"a mask for {k[2]} keys, as a shorter one isn't repeated", mask)
         expect(mask.dtype in ("bool", tensor(types, 0).dtype), "a mask of bool or of Q's element type", mask)
     dims = (*q[:3], v[3]) if rank == 4 else (q[0], q[2], q[1] * v[3])
     return (TensorType(one_dtype(types[:3]), dims),)

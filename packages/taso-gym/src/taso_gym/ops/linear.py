@@ -93,6 +93,7 @@ def einsum_attrs(attrs: dict[str, Any], types: Types) -> dict[str, Any]:
     if not arrow:
         right = ("..." if "..." in left else "") + "".join(c for c in letters if left.count(c) == 1)
     kept = right.replace("...", "", 1)
+    expect("..." in right or "..." not in left, "a result that keeps the ellipsis", attrs["equation"])
     valid = all(c.isalpha() for c in letters) and set(kept) <= set(letters) and len(set(kept)) == len(kept)
     expect(valid and left.count(",") == len(types) - 1, f"an equation for {len(types)} operands", attrs["equation"])
     order = dict.fromkeys(c for c in left if c.isalpha())

@@ -38,6 +38,10 @@ def concat(xp: ArrayModule, x: Array, *others: Array, axis: int) -> Array:
     return xp.concatenate([x, *others], axis)
 
 
+MOST_PARTS = 1 << 16
+"""A graph numbers an operator's outputs with 16 bits."""
+
+
 def split_attrs(attrs: dict[str, Any], types: Types) -> dict[str, Any]:
     """Write the sizes of the parts out; a last part may be smaller when ``num_outputs`` doesn't divide the axis."""
     axis = axis_of(attrs["axis"], len(shape(types, 0)))
@@ -46,7 +50,7 @@ def split_attrs(attrs: dict[str, Any], types: Types) -> dict[str, Any]:
 
 def equal_parts(size: Dim, count: int) -> Shape:
     """Return the sizes of ``count`` parts, of which the last is the smallest."""
-    expect(count > 0, "split, or num_outputs of at least 1", count)
+    expect(0 < count < MOST_PARTS, f"split, or num_outputs from 1 to {MOST_PARTS - 1}", count)
     if not isinstance(size, int):
         return (exact_groups(size, count),) * count
     part = -(-size // count)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import inspect
 import math
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import NoneType
@@ -196,7 +197,10 @@ def tidy(name: str, value: Any, default: Any) -> Any:
     if isinstance(value, bool):
         value = int(value)
     if isinstance(default, float) and isinstance(value, int):
-        value = float(value)
+        try:
+            value = float(value)
+        except OverflowError:
+            raise TypeInferenceError(f"expected {name} that a float holds, found over {sys.float_info.max}") from None
     if default is not None and value is not None and not isinstance(value, type(default)):
         raise TypeInferenceError(f"expected {name} of type {type(default).__name__}, found {value!r}")
     if isinstance(value, tuple):

@@ -18,8 +18,8 @@ from taso_gym.symbolic import Poly, bounds, exact_div
 
 Truth = bool | None
 
-MAX_EXPONENT = 64
-"""Keeps an expression from a rule file from filling the memory with one number."""
+MAX_EXPONENT, MAX_BITS = 64, 4096
+"""Keep an expression from a rule file from filling the memory with one number."""
 
 
 def _index(items: Any, index: Any) -> Any:
@@ -38,7 +38,7 @@ def _arithmetic(apply: Callable[[Any, Any], Any]) -> Callable[..., Any]:
 
 
 def _minus(a: Any, *rest: Any) -> Any:
-    return _arithmetic(operator.sub)(a, *rest) if rest else _arithmetic(operator.sub)(0, a)
+    return _arithmetic(operator.sub)(a, *rest) if rest else _arithmetic(lambda x, _: -x)(a, 0)
 
 
 def _floor_div(a: Any, b: Any) -> Any:
@@ -60,6 +60,8 @@ def _remainder(a: Any, b: Any) -> Any:
 
 def _times(a: Any, b: Any) -> Any:
     if not isinstance(a, tuple):
+        if isinstance(a, int) and isinstance(b, int) and a.bit_length() + b.bit_length() > MAX_BITS:
+            raise Undefined(f"a number of over {MAX_BITS} bits")
         return _times(b, a) if isinstance(b, tuple) else a * b
     if not isinstance(b, int) or len(as_list(a)) * b > MAX_ITEMS:
         raise Undefined(f"a list of over {MAX_ITEMS} items")
@@ -69,6 +71,8 @@ def _times(a: Any, b: Any) -> Any:
 def _power(a: Any, b: Any) -> Any:
     if not isinstance(b, int | float) or abs(b) > MAX_EXPONENT:
         raise Undefined(f"the power {b} of {a}")
+    if isinstance(a, int) and a.bit_length() * abs(b) > MAX_BITS:
+        raise Undefined(f"a number of over {MAX_BITS} bits")
     result = a**b
     if isinstance(result, complex):
         raise Undefined(f"{a} ** {b} isn't real")

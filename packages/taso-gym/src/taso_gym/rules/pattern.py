@@ -209,13 +209,15 @@ class _Reader:
         return self.root(term)
 
     def literal(self, expr: Expr) -> float:
+        message = "expected a number as a literal on the left side, found an expression over variables"
         try:
             value = evaluate(expr, Binding({}))
+            if isinstance(value, int | float):
+                return float(value)
         except Undefined:
-            value = None
-        if isinstance(value, int | float):
-            return float(value)
-        message = "expected a number as a literal on the left side, found an expression over variables"
+            pass
+        except OverflowError:
+            message = "expected a number as a literal on the left side, found one that no float holds"
         raise RuleError(message, line=self.rule.text, where=self.rule.where, column=expr.column)
 
 

@@ -8,6 +8,7 @@ data: tuples that can be printed and compared, and merged by their common beginn
 from __future__ import annotations
 
 from functools import cached_property
+from math import copysign
 from typing import Any, NamedTuple
 
 from taso_gym.rules.labels import Conditions, Labels, label_of
@@ -25,7 +26,7 @@ SAME r (i, tail) q (j, tail)  the inputs from i on but for ``tail`` at the end a
 EDGE r i q output          r[i] is that output of q
 EDGES r i tail q           the inputs from i on but for ``tail`` at the end are all outputs of q in order
 NE r q, LT r q             different nodes; the first has the smaller id
-LITERAL r i value          r[i] is a weight all of whose elements are ``value``
+LITERAL r i value sign     r[i] is a weight all of whose elements are ``value``, which has a sign if it is 0, too
 CLOSED r counts default    each output has exactly that many uses; None: any number; ``default`` beyond ``counts``
 EMIT variant registers     a match: its nodes in pattern order
 """
@@ -133,7 +134,7 @@ class Planner:
         record, own = self.pattern.nodes[node], self.register[node]
         at, tail = record.index(position), len(record.operands) - 1 - position
         if isinstance(operand, Literal):
-            self.plan.append((LITERAL, own, at, operand.value))
+            self.plan.append((LITERAL, own, at, operand.value, copysign(1, operand.value)))
         elif isinstance(operand, Var):
             first = self.place.setdefault(operand.name, (own, at))
             if first != (own, at):

@@ -217,8 +217,8 @@ class Rewriting:
 
 
 @lru_cache(maxsize=1024)
-def literal_leaf(value: float | int | tuple[float | int, ...], dtype: str) -> Leaf:
-    """Return the leaf of a literal; its name is for the caller to make unique."""
+def literal_leaf(value: float | int | tuple[float | int, ...], dtype: str, _text: str) -> Leaf:
+    """Return the leaf of a literal, given as `LiteralValue`; its name is for the caller to make unique."""
     type_, weight = literal(value, dtype, (len(value),) if isinstance(value, tuple) else ())
     return Leaf("", type_, weight, stable_hash("weight", weight.digest))
 

@@ -24,10 +24,17 @@ Ref = int | None
 
 
 class LiteralValue(NamedTuple):
-    """A scalar, or a tensor of one axis, that the right side adds."""
+    """A scalar, or a tensor of one axis, that the right side adds.
+
+    Attributes:
+        value: it, or its elements.
+        dtype: of the elements.
+        text: the elements, which tells 0.0 and -0.0 apart.
+    """
 
     value: float | int | tuple[float | int, ...]
     dtype: str
+    text: str
 
 
 class Refused(Exception):  # noqa: N818 - the answer is "no such rewrite here"
@@ -123,7 +130,7 @@ class RightSide:
         items = cast("tuple[Any, ...]", value) if isinstance(value, tuple) else (value,)
         if not items or not all(isinstance(item, int | float) for item in items) or not dtype:
             raise Refused(f"a literal {value} of type {dtype or 'unknown'}")
-        literal = LiteralValue(value, literal_dtype(value, dtype))
+        literal = LiteralValue(value, literal_dtype(value, dtype), repr(tuple(map(float, items))))
         if not _fits(items, literal.dtype):
             raise Refused(f"a literal {value} of type {literal.dtype}, which doesn't hold it")
         begin = len(self.types) - len(self.literals)
@@ -170,7 +177,7 @@ def _is_writable(sig: Signature, opset: int) -> bool:
         return False
     try:
         to_onnx(sig, opset)
-    except ModelError:
+    except (ModelError, ValueError, OverflowError):  # or a number is too large for a file
         return False
     return True
 

@@ -139,7 +139,7 @@ def _are_same(at: Interpreter, r: int, ends: tuple[int, int], q: int, others: tu
     return at.span(r, ends) == at.span(q, others)
 
 
-def _is_literal(at: Interpreter, register: int, index: int, value: float, _: None) -> bool:
+def _is_literal(at: Interpreter, register: int, index: int, value: float, _: float) -> bool:
     leaf = at.leaves.get(at.operand(register, index))
     return leaf is not None and is_filled(leaf, value) and not _widens(at.records[register].sig, index)
 

@@ -151,6 +151,8 @@ class TermReader:
         attrs: dict[str, Expr] = {}
         others: str | None = None
         for keyword in node.keywords:
+            if keyword.arg is None and others is not None:
+                raise self.piece.fail(f"expected one ** in {op.key}, found several", keyword.value)
             if keyword.arg is None:
                 others = self._others(keyword)
             elif keyword.arg not in op.defaults:
