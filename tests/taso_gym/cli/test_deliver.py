@@ -337,6 +337,29 @@ def test_a_result_whose_timing_is_interrupted_is_written_and_said_not_to_be_time
     assert said in capsys.readouterr().out
 
 
+def test_a_model_is_not_replaced_by_a_result_whose_timing_is_interrupted(model, monkeypatch, capsys):
+    """Nobody could compare the two any more."""
+    before = model.read_bytes()
+    with monkeypatch.context() as patch:
+        patch.setattr(sys.modules["taso_gym.cli.timing"], "measure", interrupt)
+        assert run("optimize", model, "-o", model, "--search", "greedy") == 130
+        assert model.read_bytes() == before
+        assert f"{model} stays as it is: what was found isn't timed" in capsys.readouterr().out
+        assert run("optimize", model, "-o", model, "--search", "greedy", "--force") == 130
+    assert model.read_bytes() != before
+
+
+def test_settings_of_a_model_that_stays_as_it_is_stay(addition, settings, capsys):
+    """Unless it is asked for better ones."""
+    settings(SessionSettings())
+    beside = addition.with_name(f"{addition.stem}.session.json")
+    write_settings(beside, SessionSettings("basic"), 1)
+    for extra, stays in ([], True), (["--session-settings"], False):
+        assert run("optimize", addition, "-o", addition, "--search", "greedy", *extra) == 0
+        assert beside.exists() is stays
+        assert f"{addition} unchanged" in capsys.readouterr().out
+
+
 def test_an_unchanged_model_is_written_where_measuring_settings_is_interrupted(addition, monkeypatch, capsys):
     monkeypatch.setattr(sys.modules["taso_gym.cli.deliver"], "best_settings", interrupt)
     out = addition.with_name("out.onnx")

@@ -285,14 +285,18 @@ def test_bad_input_is_one_message_and_exit_code_2(arguments, message, exported, 
         (("--rules", "none.rules"), "expected a readable text file, found none.rules"),
         (("--search", "greedy", "--alpha", "1.1"), "expected options of search 'greedy'"),
         (("--search", "greedy:foo"), "expected options of search 'greedy:foo'"),
+        (("--search", "ranked:foo"), "a measure of cost, latency, found 'learned' and 'foo'"),
+        (("--alpha", "nan"), "expected an alpha of 1 or more, found nan"),
+        (("--checkpoint", "{text}"), "expected a search checkpoint, found damaged data in"),
     ],
 )
 def test_rules_and_options_are_checked_before_the_model_is_run(wrong, message, exported, tmp_path, monkeypatch, capsys):
     def run_model(*_):
         raise CostError("the model was run")
 
+    (text := tmp_path / "text.txt").write_text("no checkpoint")
     monkeypatch.setattr(sys.modules["taso_gym.cli.optimize"], "expect_runs", run_model)
-    assert run("optimize", exported, "-o", tmp_path / "out.onnx", *wrong) == 2
+    assert run("optimize", exported, "-o", tmp_path / "out.onnx", *(a.format(text=text) for a in wrong)) == 2
     assert message in capsys.readouterr().err
 
 

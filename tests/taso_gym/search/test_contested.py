@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable
 from dataclasses import replace
@@ -165,6 +166,36 @@ def test_a_checkpoint_of_another_search_is_refused_at_once(
     monkeypatch.setattr(contested.ContestedSearch, "_guard", None)
     with pytest.raises(OptionError, match=r"search.json: expected seed 2, the checkpoint has 1"):
         optimised(checkpoint=path, seed=2)
+
+
+def test_a_checkpoint_of_another_model_is_refused_before_a_search(
+    optimised: Optimised, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "search.json"
+    optimised(checkpoint=path)
+    text = json.loads(path.read_text())
+    text["identity"]["graph"] = "another"
+    path.write_text(json.dumps(text))
+    monkeypatch.setattr(contested, "run", None)
+    with pytest.raises(OptionError, match=r"search.json: expected graph '.*', the checkpoint has 'another'"):
+        optimised(checkpoint=path)
+
+
+def test_an_interrupted_search_that_is_taken_up_has_time_for_what_is_known(
+    optimised: Optimised, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Beside the time that it had before, which counts as spent."""
+    path, budgets = tmp_path / "search.json", list[Budget]()
+    optimised(checkpoint=path)
+    path.write_text(json.dumps({**json.loads(path.read_text()), "seconds": 900.0}))
+
+    def interrupted(start: RewriteState, _: str, budget: Budget, *__: Any, **___: Any) -> SearchResult:
+        budgets.append(budget)
+        return SearchResult(start, (), 1, 0.0, exhausted=False, interrupted=len(budgets) == 1)
+
+    monkeypatch.setattr(contested, "run", interrupted)
+    optimised(checkpoint=path)
+    assert [budget.seconds > 900 for budget in budgets] == [False, True]
 
 
 @pytest.mark.parametrize("checkpoint", [False, True])

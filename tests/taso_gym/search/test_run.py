@@ -439,6 +439,26 @@ def test_checkpoint_of_another_search_is_refused(start, tmp_path):
         run(start, "taso", Budget(steps=10), checkpoint=file)
 
 
+def two_branches(opset: int, order: str = "ab") -> RewriteState:
+    b = GraphBuilder({"": opset})
+    x = b.input("x", TensorType("float", (4, 4)))
+    turned = {branch: b.add("Transpose", b.add("Relu" if branch == "a" else "Neg", x)) for branch in order}
+    b.output("y", b.add("Add", turned["a"], turned["b"]))
+    return RewriteState(b.build(), RuleSet.load("default"), cost.load("roofline"))
+
+
+def test_checkpoint_of_a_graph_with_other_numbers_or_opset_is_refused(tmp_path):
+    """Rewrites are told by the numbers of nodes; a file that is exported again may have them in another order."""
+    file = tmp_path / "search.json"
+    first = two_branches(20)
+    run(first, "greedy", Budget(steps=3), checkpoint=file)
+    run(two_branches(20), "greedy", Budget(steps=4), checkpoint=file)
+    for other in (two_branches(20, "ba"), two_branches(17)):
+        assert other.graph.canonical_digest() == first.graph.canonical_digest()
+        with pytest.raises(OptionError, match=r"expected graph '.*', the checkpoint has"):
+            run(other, "greedy", Budget(steps=5), checkpoint=file)
+
+
 def test_checkpoint_holds_only_plain_data(start, tmp_path):
     file = tmp_path / "search.json"
     run(start, "beam", Budget(steps=2000), checkpoint=file)

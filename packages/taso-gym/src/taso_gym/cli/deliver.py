@@ -148,6 +148,9 @@ def _deliver(model: Path, output: Path, result: Result, wanted: Wanted, nothing:
             onnx_io.save(result.graph, temporary, final=output)
             ran = _compare(model, temporary, result, wanted)
             timing = _measured(model, temporary, result, wanted) if ran else _Timing()
+            if timing.interrupted and not wanted.force and _is_same(model, output):
+                say(f"{model} stays as it is: what was found isn't timed, as that was interrupted")
+                raise KeyboardInterrupt
             if timing.found and not wanted.force and (reason := _in_vain(result, timing.found)):
                 raise _NotFaster(reason)
     except _NotFaster as error:
@@ -157,7 +160,7 @@ def _deliver(model: Path, output: Path, result: Result, wanted: Wanted, nothing:
         put_settings(output, timing.settings, wanted.threads, wanted.provider)
         _end(timing)
         on_more = wanted.provider == "cpu" and wanted.cores > wanted.threads
-        if timing.found and on_more and not output.samefile(model):
+        if timing.found and on_more and not _is_same(model, output):
             say_on_all_cores(model, output, timing.settings, wanted.cores, bind_dims(result.original))
 
 
@@ -187,8 +190,14 @@ def _deliver_original(model: Path, output: Path, result: Result, wanted: Wanted,
         timing = timing._replace(settings=DEFAULT)
     onnx_io.copy(model, output)
     say(f"{output} is {model} unchanged{', not converted' if wanted.converted else ''}: {reason}")
-    put_settings(output, timing.settings, wanted.threads, wanted.provider)
+    if not _is_same(model, output) or (wanted.settings and not timing.interrupted):  # else any are the model's own
+        put_settings(output, timing.settings, wanted.threads, wanted.provider)
     _end(timing)
+
+
+def _is_same(model: Path, output: Path) -> bool:
+    """Whether a model is to be replaced by what becomes of it."""
+    return output.exists() and output.samefile(model)
 
 
 def _in_vain(result: Result, found: Measurement) -> str:

@@ -32,6 +32,7 @@ from taso_gym.result import Result
 from taso_gym.rules.rule import numerics_named
 from taso_gym.rules.ruleset import load_checked
 from taso_gym.search import SEARCHES, Budget, Progress
+from taso_gym.search.checkpoint import saved
 from taso_gym.search.run import check_search
 
 SEARCH_HELP = f"{', '.join(name for name in SEARCHES if name != 'policy')}, ranked:latency or policy:CHECKPOINT."
@@ -192,6 +193,8 @@ def _check_early(
     check_targets(checkpoint, beside, kept=files)
     if beside:
         expect_replaceable(beside)
+    if checkpoint:
+        saved(checkpoint)
 
 
 def _with_opset(model: Path, dims: dict[str, int], opset: int) -> Graph:

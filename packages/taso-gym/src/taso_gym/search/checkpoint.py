@@ -9,23 +9,58 @@ import time
 import warnings
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from taso_gym.atomic import check_target, write_text
 from taso_gym.errors import OptionError
+from taso_gym.graph import Graph
 from taso_gym.rules.state import RewriteState
 from taso_gym.search.searcher import Searcher
+from taso_gym.signature import stable_hash
 
 CHECKPOINT_SECONDS = 30.0
 """A search in progress is written down so often."""
 
 
 def graph_of(path: str | Path | None) -> str | None:
-    """Return the digest of the graph that the search of a file began with; None without a file, or a damaged one."""
+    """Return what `named` says of the graph that the search of a file began with; None without one, or if damaged."""
     try:
-        return json.loads(Path(path).read_text())["identity"]["graph"] if path else None
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        found = saved(path) if path else None
+    except OptionError:
         return None
+    return found.identity.get("graph") if found else None
+
+
+def named(graph: Graph) -> str:
+    """Return a name of a graph whose nodes have these numbers, by which a checkpoint tells its rewrites, and opsets."""
+    nodes = [(node_id, node.sig.hash, node.inputs) for node_id, node in graph.operators()]
+    return f"{graph.canonical_digest()}-{stable_hash(nodes, sorted(graph.info.opsets.items())):016x}"
+
+
+class Saved(NamedTuple):
+    """What a checkpoint says: whose it is, the seconds that were spent, and where the searcher was."""
+
+    identity: dict[str, Any]
+    seconds: float
+    searcher: Any
+
+
+def saved(path: str | Path) -> Saved | None:
+    """Return what a file of a search has; None where there is none.
+
+    Raises:
+        OptionError: the file is damaged.
+    """
+    if not os.path.exists(path):
+        return None
+    try:
+        data = json.loads(Path(path).read_text())
+        found = Saved(dict(data["identity"]), float(data["seconds"]), data["searcher"])
+        if not 0 <= found.seconds < math.inf:
+            raise ValueError(f"{found.seconds} seconds")
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+        raise OptionError(f"expected a search checkpoint, found damaged data in {path}: {error}") from error
+    return found
 
 
 class Checkpoint:
@@ -42,13 +77,13 @@ class Checkpoint:
             "search": search,
             "seed": seed,
             "options": {k: str(v) for k, v in sorted(options.items())},
-            "graph": start.graph.canonical_digest() if path else "",
+            "graph": named(start.graph) if path else "",
             "rules": start.rules.digest,
             "costs": start.cost.time_ps if model is None or model.deterministic else model.key,  # measured anew perhaps
         }
 
-    def read(self, *, any_graph: bool = False) -> tuple[float, Any] | None:
-        """Return the seconds spent before and where the searcher was; None where there is no file.
+    def read(self, *, any_graph: bool = False) -> Saved | None:
+        """Return what the file has; None where there is none.
 
         Args:
             any_graph: it may be of a search that began with another graph.
@@ -56,19 +91,13 @@ class Checkpoint:
         Raises:
             OptionError: the file is damaged, or of another search.
         """
-        if self.path is None or not os.path.exists(self.path):
+        if self.path is None or (left := saved(self.path)) is None:
             return None
-        try:
-            data = json.loads(self.path.read_text())
-            found, spent, left = dict(data["identity"]), float(data["seconds"]), data["searcher"]
-            if not 0 <= spent < math.inf:
-                raise ValueError(f"{spent} seconds")
-        except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
-            raise OptionError(f"expected a search checkpoint, found damaged data in {self.path}: {error}") from error
         for key, expected in self.identity.items():
-            if found.get(key) != expected and not (any_graph and key == "graph"):
-                raise OptionError(f"{self.path}: expected {key} {expected!r}, the checkpoint has {found.get(key)!r}")
-        return spent, left
+            found = left.identity.get(key)
+            if found != expected and not (any_graph and key == "graph"):
+                raise OptionError(f"{self.path}: expected {key} {expected!r}, the checkpoint has {found!r}")
+        return left
 
     def load(self, searcher: Searcher) -> float:
         """Put a searcher where the file left it; return the seconds spent before.
@@ -76,14 +105,13 @@ class Checkpoint:
         Raises:
             OptionError: the file is damaged, or of another search.
         """
-        if (read := self.read()) is None:
+        if (left := self.read()) is None:
             return 0.0
-        spent, left = read
         try:
-            searcher.restore(left)
+            searcher.restore(left.searcher)
         except OptionError as error:
             raise OptionError(f"{self.path}: {error}") from error
-        return spent
+        return left.seconds
 
     def save_if_due(self, searcher: Searcher, seconds: float) -> None:
         """Write the file if half a minute has passed."""

@@ -114,14 +114,16 @@ class ContestedSearch:
         began = time.monotonic()
         ends = began + seconds
         spend = spend._replace(idle=min(IDLE * spend.seconds, spend.idle))
-        kept = self._kept.get("checkpoint")
-        Checkpoint(kept, self._start, self._search, self._seed, self._options).read(any_graph=True)
+        self._taken_up(any_graph=True)
         self._guard(ends)
+        before = self._taken_up()
         has_time = costing < COSTING * seconds and not self._interrupted
         lone = self._for_one_sample(spend._replace(seconds=SAMPLE * seconds), ends) if has_time else None
         loop = lone if self._may_round and constant_bytes(self._start.graph) <= MOST_BYTES else None
         left = self._first_part(ends - time.monotonic(), loop)
-        enough = Budget(GRACE_S, steps=len(self._known)) if self._interrupted else spend._replace(seconds=left)
+        enough = spend._replace(seconds=left)
+        if self._interrupted:
+            enough = Budget(before + GRACE_S, steps=len(self._known))
         whole = self._first(self._start, enough, known=self._known, **self._kept)
         if loop and self._time_ps(loop) > HOPELESS * self._time_ps(whole):
             loop = None
@@ -140,6 +142,12 @@ class ContestedSearch:
             cut_short=first.found.cut_short,
         )
         return Ended(best.start, found, graph, tuple(self._bouts), self._guards)
+
+    def _taken_up(self, *, any_graph: bool = False) -> float:
+        """Return the seconds that a search which is taken up had; OptionError for a checkpoint of another one."""
+        kept = self._kept.get("checkpoint")
+        left = Checkpoint(kept, self._start, self._search, self._seed, self._options).read(any_graph=any_graph)
+        return left.seconds if left else 0.0
 
     def _guard(self, ends: float) -> None:
         """Begin without denormal floats where that surely is faster when it is run, or a checkpoint has begun so."""

@@ -24,7 +24,7 @@ from taso_gym.rules.notation import parse_rules
 from taso_gym.rules.ruleset import RuleSet
 from taso_gym.rules.state import Match, RewriteState
 from taso_gym.search.bouts import expected_seconds
-from taso_gym.search.checkpoint import graph_of
+from taso_gym.search.checkpoint import graph_of, named
 from taso_gym.search.finalist import Finalist
 from taso_gym.search.run import SearchResult
 
@@ -94,7 +94,7 @@ def pays(held: Finalist, checkpoint: str | Path | None, seconds: float, wins: Ca
     """
     model, start = held.model, held.start
     if begun := graph_of(checkpoint):
-        return begun == held.graph.canonical_digest()
+        return begun == named(held.graph)
     name = f"faster {NAMED}: {held.graph.hash:016x}"
     if model.recall(name):
         return True

@@ -150,10 +150,8 @@ class Ranked(Searcher):
         Raises:
             OptionError: an unknown order or measure, or a number below 1.
         """
+        self.check_options(path=path, order=order)
         super().__init__(start, rng)
-        if order not in ORDERS or path not in ("cost", "latency"):
-            choices = f"an order of {', '.join(ORDERS)} and a measure of cost, latency"
-            raise OptionError(f"expected {choices}, found {order!r} and {path!r}")
         check_positive(top=top, patience=patience, rounds=rounds, threads=threads)
         check_finite(optimism=optimism)
         if optimism < 0:
@@ -169,6 +167,14 @@ class Ranked(Searcher):
         self._rejected: set[Match] = set()
         self._known: dict[Match, dict[str, float]] = {}
         self._in_vain = 0
+
+    @classmethod
+    def check_options(cls, *, path: str = "cost", order: str = "learned", **others: Any) -> None:
+        """Refuse an unknown order or measure."""
+        super().check_options(**others)
+        if order not in ORDERS or path not in ("cost", "latency"):
+            choices = f"an order of {', '.join(ORDERS)} and a measure of cost, latency"
+            raise OptionError(f"expected {choices}, found {order!r} and {path!r}")
 
     @property
     def settled(self) -> bool:

@@ -243,4 +243,5 @@ def _maker(search: str, options: dict[str, Any]) -> Callable[[RewriteState, np.r
     except TypeError as error:
         choices, given = ", ".join([*signature.parameters][2:]), ", ".join(arguments) or "none"
         raise OptionError(f"expected options of search {search!r} ({choices}), found {given}: {error}") from error
+    kind.check_options(**arguments)
     return partial(kind, **arguments)

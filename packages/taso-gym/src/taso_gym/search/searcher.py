@@ -71,6 +71,10 @@ class Searcher(ABC):
         self._tree: list[tuple[int, Match]] = [(-1, Match(-1, (), 0))]
         self._states: OrderedDict[int, RewriteState] = OrderedDict()
 
+    @classmethod  # noqa: B027  (most have none to check)
+    def check_options(cls, **options: Any) -> None:
+        """Raise OptionError for options of this search that it wouldn't take: before the start is costed."""
+
     def value(self, state: RewriteState) -> int:
         """Return what is lowered, of a state."""
         return self._value(state.graph, state.cost, state.cost_model, state.size.nodes)

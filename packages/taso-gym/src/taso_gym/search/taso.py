@@ -50,14 +50,20 @@ class Taso(Descent):
         Raises:
             OptionError: an alpha below 1, by which even equally good graphs would be left out.
         """
+        self.check_options(alpha=alpha)
         super().__init__(start, rng, alpha, objective)
-        if not (isinstance(alpha, Real) and alpha >= 1):
-            raise OptionError(f"expected an alpha of 1 or more, found {alpha!r}")
         self.from_best = self._descending = descend
         self._queue: list[Entry] = []
         self._found = 0
         self._open: list[int] = [] if descend else [0]
         self._opened: int = 0
+
+    @classmethod
+    def check_options(cls, *, alpha: float = 1.05, **others: Any) -> None:
+        """Refuse an alpha below 1."""
+        super().check_options(**others)
+        if not (isinstance(alpha, Real) and alpha >= 1):
+            raise OptionError(f"expected an alpha of 1 or more, found {alpha!r}")
 
     @property
     def settled(self) -> bool:
