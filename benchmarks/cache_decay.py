@@ -4,7 +4,7 @@
 
 A product of one row in onnxruntime, at one thread, in a loop whose runs begin so many milliseconds after each other, or
 right after everything has been read out of the cache: median thread-CPU time in microseconds. Costs of models that
-need more than a part of the cache are made of the first and the last (`taso_gym.cost.onnxruntime.KEPT`).
+need more than a part of the cache are made of the first and the last (`taso_gym.cost.placed.KEPT`).
 """
 
 from __future__ import annotations

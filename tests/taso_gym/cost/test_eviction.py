@@ -9,9 +9,10 @@ import pytest
 from cost_graphs import weight
 
 from taso_gym.builder import GraphBuilder
-from taso_gym.cost import eviction, onnxruntime
+from taso_gym.cost import eviction, placed
 from taso_gym.cost.eviction import Eviction, cache_bytes
-from taso_gym.cost.onnxruntime import KEPT, OnnxRuntimeCost
+from taso_gym.cost.onnxruntime import OnnxRuntimeCost
+from taso_gym.cost.placed import KEPT
 from taso_gym.graph import Graph
 from taso_gym.tensor import TensorType
 
@@ -67,7 +68,7 @@ def test_a_cache_that_does_not_say_its_size_is_passed_over(
 def test_weights_that_the_cache_does_not_keep_are_read_from_memory(
     part: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(onnxruntime, "cache_bytes", lambda: CACHE)
+    monkeypatch.setattr(placed, "cache_bytes", lambda: CACHE)
     width, cache = 256, tmp_path / "cache.sqlite"
     few, many = layers(width, 1), layers(width, int(part * CACHE) // (4 * width * width) + 1)
     kept, read = (OnnxRuntimeCost(cache=cache, start=graph) for graph in (few, many))

@@ -123,14 +123,14 @@ def test_what_has_no_part_in_the_time_says_little() -> None:
 
 
 def test_a_model_knows_the_share_of_its_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("taso_gym.cost.onnxruntime.cache_bytes", lambda: 1)
+    monkeypatch.setattr("taso_gym.cost.placed.cache_bytes", lambda: 1)
     asked = list[Counter[str]]()
 
     def known(executed: Counter[str], *_: object) -> float:
         asked.append(executed)
         return 0.8
 
-    monkeypatch.setattr("taso_gym.cost.onnxruntime.share_outside", known)
+    monkeypatch.setattr("taso_gym.cost.placed.share_outside", known)
     graph, said = mlp(), list[str]()
     model = OnnxRuntimeCost(cache=tmp_path / "c", start=graph, progress=said.append)
     assert model.outside == model.outside == 0.8 and "a whole graph" in said
@@ -161,22 +161,22 @@ def test_operators_that_their_values_make_slow_are_found() -> None:
 
 def test_what_is_slower_in_a_graph_is_known_of_the_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     graph, slow = softmaxes(), {"Softmax [[64, 32]]": (2, 10.0**12), "Exp [[64, 32]]": (1, 1.0)}
-    monkeypatch.setattr("taso_gym.cost.onnxruntime.kernel_times", lambda *_: slow)
+    monkeypatch.setattr("taso_gym.cost.placed.kernel_times", lambda *_: slow)
     assert not OnnxRuntimeCost(cache=tmp_path / "c", start=graph).slower_in_place(graph)
-    monkeypatch.setattr("taso_gym.cost.onnxruntime.cache_bytes", lambda: 1)
+    monkeypatch.setattr("taso_gym.cost.placed.cache_bytes", lambda: 1)
     found = OnnxRuntimeCost(cache=tmp_path / "c", start=graph).slower_in_place(graph)
     assert found.keys() == {"Softmax"} and found["Softmax"][0] == 10**12 > 100 * found["Softmax"][1]
 
 
 def test_a_copy_of_a_model_that_was_not_asked_yet_knows_it_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("taso_gym.cost.onnxruntime.cache_bytes", lambda: 1)
-    monkeypatch.setattr("taso_gym.cost.onnxruntime.share_outside", lambda *_: 0.25)
+    monkeypatch.setattr("taso_gym.cost.placed.cache_bytes", lambda: 1)
+    monkeypatch.setattr("taso_gym.cost.placed.share_outside", lambda *_: 0.25)
     assert pickle.loads(pickle.dumps(OnnxRuntimeCost(cache=tmp_path / "c", start=mlp()))).outside == 0.25  # noqa: S301
 
 
 def test_a_model_that_is_given_learns_from_the_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("taso_gym.cost.onnxruntime.cache_bytes", lambda: 1)
-    monkeypatch.setattr("taso_gym.cost.onnxruntime.share_outside", lambda *_: 0.25)
+    monkeypatch.setattr("taso_gym.cost.placed.cache_bytes", lambda: 1)
+    monkeypatch.setattr("taso_gym.cost.placed.share_outside", lambda *_: 0.25)
     given = OnnxRuntimeCost(cache=tmp_path / "c", threads=2)
     assert given.outside == USUAL and not given.depends_on_cache
     found = load(given, start=mlp())
@@ -188,8 +188,8 @@ def test_a_model_that_is_given_learns_from_the_start(tmp_path: Path, monkeypatch
 
 def test_a_model_of_another_start_learns_from_the_new_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shares = iter([0.25, 0.75])
-    monkeypatch.setattr("taso_gym.cost.onnxruntime.cache_bytes", lambda: 1)
-    monkeypatch.setattr("taso_gym.cost.onnxruntime.share_outside", lambda *_: next(shares))
+    monkeypatch.setattr("taso_gym.cost.placed.cache_bytes", lambda: 1)
+    monkeypatch.setattr("taso_gym.cost.placed.share_outside", lambda *_: next(shares))
     first = OnnxRuntimeCost(cache=tmp_path / "c", start=mlp())
     second = load(first, start=mlp(8))
     assert isinstance(second, OnnxRuntimeCost) and (first.outside, second.outside) == (0.25, 0.75)
@@ -197,10 +197,10 @@ def test_a_model_of_another_start_learns_from_the_new_one(tmp_path: Path, monkey
 
 def test_a_model_can_be_fitted_to_what_was_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shares = iter([0.25, 0.75])
-    monkeypatch.setattr("taso_gym.cost.onnxruntime.share_outside", lambda *_: next(shares))
+    monkeypatch.setattr("taso_gym.cost.placed.share_outside", lambda *_: next(shares))
     held = OnnxRuntimeCost(cache=tmp_path / "c", start=mlp())
     assert held.fitted_to(mlp(8)) is held and not held.depends_on_cache
-    monkeypatch.setattr("taso_gym.cost.onnxruntime.cache_bytes", lambda: 1)
+    monkeypatch.setattr("taso_gym.cost.placed.cache_bytes", lambda: 1)
     model = OnnxRuntimeCost(cache=tmp_path / "c", start=mlp())
     assert model.outside == 0.25 and model.fitted_to(mlp(8)).outside == 0.75 and model.outside == 0.25
     given = OnnxRuntimeCost(cache=tmp_path / "c", start=mlp(), outside=0.5)
@@ -208,14 +208,14 @@ def test_a_model_can_be_fitted_to_what_was_found(tmp_path: Path, monkeypatch: py
 
 
 def test_the_share_is_of_the_sizes_that_are_costed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("taso_gym.cost.onnxruntime.cache_bytes", lambda: 1)
+    monkeypatch.setattr("taso_gym.cost.placed.cache_bytes", lambda: 1)
     shapes = list[str]()
 
     def known(*given: Any) -> float:
         shapes.extend(given[-1])
         return USUAL
 
-    monkeypatch.setattr("taso_gym.cost.onnxruntime.share_outside", known)
+    monkeypatch.setattr("taso_gym.cost.placed.share_outside", known)
     graph = softmaxes(symbol("batch"))
     for batch in (2, 3):
         assert OnnxRuntimeCost(dims={"batch": batch}, cache=tmp_path / "c", start=graph).outside == USUAL
@@ -228,9 +228,9 @@ def test_a_start_that_does_not_run_or_fits_into_the_cache_has_the_usual_share(
     def fail(*_: object) -> None:
         raise KernelError("expected a model that runs, found none")
 
-    monkeypatch.setattr("taso_gym.cost.onnxruntime.kernel_times", fail)
+    monkeypatch.setattr("taso_gym.cost.placed.kernel_times", fail)
     assert OnnxRuntimeCost(cache=tmp_path / "c", start=mlp()).outside == USUAL
-    monkeypatch.setattr("taso_gym.cost.onnxruntime.cache_bytes", lambda: 1)
+    monkeypatch.setattr("taso_gym.cost.placed.cache_bytes", lambda: 1)
     assert OnnxRuntimeCost(cache=tmp_path / "d", start=mlp()).outside == USUAL
 
 
@@ -244,7 +244,7 @@ def test_inputs_that_cannot_be_drawn_are_named() -> None:
 def test_a_start_whose_inputs_cannot_be_drawn_has_the_usual_share(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("taso_gym.cost.onnxruntime.cache_bytes", lambda: 1)
+    monkeypatch.setattr("taso_gym.cost.placed.cache_bytes", lambda: 1)
     text = "g (seq(float[2]) xs, float[2] x) => (float[2] z) { y = SequenceAt(xs, i)\n z = Add(y, x) }"
     start = from_model(parsed(text, i=np.int64(0)))
     model = OnnxRuntimeCost(cache=tmp_path / "cache", start=start)
@@ -269,7 +269,7 @@ def test_a_disk_that_is_full_is_one_line() -> None:
 def test_a_start_that_a_full_disk_does_not_take_has_the_usual_share_for_now(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("taso_gym.cost.onnxruntime.cache_bytes", lambda: 1)
+    monkeypatch.setattr("taso_gym.cost.placed.cache_bytes", lambda: 1)
     with monkeypatch.context() as patched:
         patched.setattr("taso_gym.atomic._move", Mock(side_effect=OSError(28, "No space left")))
         assert OnnxRuntimeCost(cache=tmp_path / "cache", start=mlp()).outside == USUAL

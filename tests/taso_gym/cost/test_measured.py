@@ -36,7 +36,7 @@ def cold(
     cache: Path, monkeypatch: pytest.MonkeyPatch, threads: int = 1
 ) -> tuple[OnnxRuntimeCost, Graph, list[tuple[int, bool]]]:
     """Return a model of a graph that doesn't stay in the cache, and how many nodes are measured together, when."""
-    monkeypatch.setattr("taso_gym.cost.onnxruntime.KEPT", 1e-9)
+    monkeypatch.setattr("taso_gym.cost.placed.KEPT", 1e-9)
     graph, groups = chain(), list[tuple[int, bool]]()
     model = OnnxRuntimeCost(start=graph, cache=cache, outside=0.5, threads=threads)
 

@@ -14,7 +14,7 @@ from cost_graphs import mlp, symbolic_mlp, weight
 from onnx import TensorProto, helper
 
 from taso_gym.builder import GraphBuilder
-from taso_gym.cost import load, onnxruntime, small_model
+from taso_gym.cost import load, onnxruntime, placed, small_model
 from taso_gym.cost.cache import Cache
 from taso_gym.cost.devices import fastest
 from taso_gym.cost.dims import Dims
@@ -215,7 +215,7 @@ def test_a_pickled_model_keeps_its_cache(cache: Path) -> None:
 
 def test_other_sizes_are_looked_at_anew(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whether a model fits into the cache depends on its sizes."""
-    monkeypatch.setattr(onnxruntime, "cache_bytes", lambda: 1 << 20)
+    monkeypatch.setattr(placed, "cache_bytes", lambda: 1 << 20)
     graph = symbolic_mlp()
     one = OnnxRuntimeCost(cache=cache, dims={"batch": 1}, start=graph)
     assert not one.depends_on_cache
@@ -384,7 +384,7 @@ def test_a_start_of_another_opset_or_wiring_is_another_start(cache: Path) -> Non
 
 
 def test_a_start_that_is_not_searched_is_not_measured(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(onnxruntime, "cache_bytes", lambda: 1)  # neither stays in it
+    monkeypatch.setattr(placed, "cache_bytes", lambda: 1)  # neither stays in it
     asked = list[str]()
     first = OnnxRuntimeCost(cache=cache, start=mlp(), progress=asked.append)
     other = first.started(mlp(rows=2))

@@ -64,7 +64,7 @@ def layers(rows: int = 1) -> Graph:
 @pytest.fixture
 def first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Finalist:
     """The result of a search whose costs depend on what is in the cache."""
-    monkeypatch.setattr("taso_gym.cost.onnxruntime.cache_bytes", lambda: 1)
+    monkeypatch.setattr("taso_gym.cost.placed.cache_bytes", lambda: 1)
     monkeypatch.setattr(node_times, "LARGE", 1)
     monkeypatch.setattr(bouts, "HOPELESS", 3.0)
     graph = layers()
@@ -577,7 +577,7 @@ def test_costs_between_in_and_out_of_the_cache_are_between(tmp_path: Path, monke
         return [(2 * 10**9 if turn.key.startswith(COLD) else 10**9, 0) for turn in turns]
 
     monkeypatch.setattr(NodeTimes, "_measure", measured)
-    monkeypatch.setattr("taso_gym.cost.onnxruntime.cache_bytes", lambda: 1)
+    monkeypatch.setattr("taso_gym.cost.placed.cache_bytes", lambda: 1)
     b = GraphBuilder({"": 20})
     b.output("y", b.add("Relu", b.input("x", TensorType("float", (1024, 1024)))))
     graph = b.build()

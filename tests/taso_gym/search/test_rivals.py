@@ -29,7 +29,7 @@ relu-twice [fast]: Relu(x) => Relu(Relu(x))
 def test_less_out_of_the_cache_is_searched_by_and_all_is_judged_alike(
     outside: float, shares: dict[str, float], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("taso_gym.cost.onnxruntime.cache_bytes", lambda: 1)
+    monkeypatch.setattr("taso_gym.cost.placed.cache_bytes", lambda: 1)
     graph, asked, said = mlp(), dict[str, RewriteState](), list[str]()
     model = OnnxRuntimeCost(cache=tmp_path / "c", start=graph, outside=outside)
     start = RewriteState(graph, RuleSet(parse_rules(RULES)), model)
@@ -67,8 +67,8 @@ def test_costs_are_fitted_to_what_was_found_if_there_is_time(
     seconds: float, share: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     graph, shares = mlp(), iter([0.4, 0.9])
-    monkeypatch.setattr("taso_gym.cost.onnxruntime.cache_bytes", lambda: 1)
-    monkeypatch.setattr("taso_gym.cost.onnxruntime.share_outside", lambda *_: next(shares))
+    monkeypatch.setattr("taso_gym.cost.placed.cache_bytes", lambda: 1)
+    monkeypatch.setattr("taso_gym.cost.placed.share_outside", lambda *_: next(shares))
     model = OnnxRuntimeCost(cache=tmp_path / "c", start=graph)
     start = RewriteState(graph, RuleSet(parse_rules(RULES)), model)
     found = run(start, "taso", Budget(steps=20), seed=0)
