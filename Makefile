@@ -6,11 +6,17 @@ STAMP  := $(VENV)/.installed
 PIP    := $(BIN)/python -m pip --disable-pip-version-check -qq
 
 PROJECTS := packages/taso-gym packages/substitutions packages/agents
+# onnxruntime for a CPU or for a GPU: they overwrite each other, so that an environment has one of them.
+EXTRA    := cpu
 INPUTS   := constraints.txt requirements-dev.txt $(PROJECTS:%=%/pyproject.toml)
 
 # One thread each: two test processes share the machine, and the graphs are small.
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest
 export PYRIGHT_PYTHON_IGNORE_WARNINGS = 1
+
+# $(call each,FOLDER OF PYTHON,SCRIPTS) runs all, also after one that fails.
+each = @failed=; for script in $(2); do echo "== $$script"; $(1)/python $$script || failed="$$failed $$script,"; done; \
+	test -z "$$failed" || { echo "failed:$$failed"; exit 1; }
 
 .DEFAULT_GOAL := help
 .PHONY: help install demo test test-slow test-gpu test-libraries lint type check format bench bench-full bench-gpu docs fuzz clean
@@ -31,7 +37,7 @@ $(STAMP): $(INPUTS)
 	@echo "[3/4] development tools"
 	@$(PIP) install -c constraints.txt -r requirements-dev.txt
 	@echo "[4/4] taso-gym, taso-substitutions, taso-agents"
-	@$(PIP) install -c constraints.txt --no-build-isolation -e 'packages/taso-gym[cpu]' -e packages/substitutions -e packages/agents
+	@$(PIP) install -c constraints.txt --no-build-isolation -e 'packages/taso-gym[$(EXTRA)]' -e packages/substitutions -e packages/agents
 	@touch $@
 
 demo: install ## Train an agent on BERT for five minutes and show what it gains
@@ -43,8 +49,9 @@ test: install ## Run the tests that need neither a GPU nor patience
 test-slow: install ## Run the slow tests
 	@$(PYTEST) -m "slow and not gpu"
 
-test-gpu: install ## Run the tests that need a CUDA device
-	@$(PYTEST) -m gpu
+test-gpu: ## Run the tests that need a CUDA device
+	@$(MAKE) VENV=.venv-gpu EXTRA=gpu install
+	@OMP_NUM_THREADS=1 .venv-gpu/bin/python -m pytest -m gpu
 
 # ray pins an older gymnasium, so these live in an environment of their own.
 test-libraries: ## Run the tests of the optional libraries (RLlib, TorchRL, Tianshou, ...)
@@ -72,17 +79,18 @@ format: install ## Rewrite the sources in the project's format
 	@$(BIN)/ruff format
 
 bench: install ## Run the benchmarks of speed, about a quarter of an hour
-	@set -e; for script in step.py scaling.py matching.py "kernels.py --seconds 300"; do echo "== $$script"; $(BIN)/python benchmarks/$$script; done
+	$(call each,$(BIN),$(addprefix benchmarks/,step.py scaling.py matching.py) 'benchmarks/kernels.py --seconds 300')
 
 OF_FILES := $(addprefix benchmarks/,dream_speed.py empty_cache.py estimators.py in_place.py in_situ.py loading.py record.py together.py)
 bench-full: install ## Run all benchmarks but those of a file or folder, which takes hours (most go on where they were ended); it writes tables in docs/results.md anew
-	@set -e; for script in $(filter-out benchmarks/gpu_% $(OF_FILES),$(wildcard benchmarks/*.py)); do echo "== $$script"; $(BIN)/python $$script; done
+	$(call each,$(BIN),$(filter-out benchmarks/gpu_% $(OF_FILES),$(wildcard benchmarks/*.py)))
 
-bench-gpu: install ## Run the benchmarks that need a CUDA device
-	@set -e; for script in $(wildcard benchmarks/gpu_*.py); do echo "== $$script"; $(BIN)/python $$script; done
+bench-gpu: ## Run the benchmarks that need a CUDA device
+	@$(MAKE) VENV=.venv-gpu EXTRA=gpu install
+	$(call each,.venv-gpu/bin,$(wildcard benchmarks/gpu_*.py))
 
 docs: install ## Write the generated pages of docs/ anew
-	@set -e; for script in $(wildcard docs/*.py); do echo "== $$script"; $(BIN)/python $$script; done
+	$(call each,$(BIN),$(wildcard docs/*.py))
 
 # FUZZ_SECONDS of the second part; what it finds is left in out/fuzz as crash-…, timeout-… or oom-….
 FUZZ_SECONDS ?= 3600

@@ -168,7 +168,11 @@ def main() -> None:
             found = with_share(network, settings, row)
             print(f"{network.name} {found}; misses: {', '.join(missed(found)) or 'nothing'}", flush=True)
         elif settings.again or not path.exists():
-            row = row_of(network, settings)
+            try:
+                row = row_of(network, settings)
+            except ImportError as error:  # of what exports it (benchmarks/requirements.txt)
+                print(f"{network.name}: {error}", flush=True)
+                continue
             path.parent.mkdir(parents=True, exist_ok=True)
             write_text(path, json.dumps(row) + "\n")
             print(network.name, calibration_of(row), flush=True)

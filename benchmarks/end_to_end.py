@@ -64,19 +64,19 @@ def optimised(network: Network, batch: int, settings: argparse.Namespace) -> tup
     on = where(settings)
     target, log = (result_path(source, settings.numerics, on, suffix) for suffix in (".fast.onnx", ".optimise.json"))
     asked = {k: getattr(settings, k) for k in ("search", "budget", "numerics", "options")}
-    asked |= {"rule_set": settings.rules}
+    asked |= {"rule_set": settings.rules, "made_on": machine_of(settings)}
     if not log.exists():
         cost = "onnxruntime:cuda" if settings.provider == "cuda" else "onnxruntime"
         command = [sys.executable, "-m", "taso_gym", "optimize", source, "-o", target, "--cost", cost]
         command += ["--search", settings.search, "--budget", settings.budget, "--numerics", settings.numerics]
         command += ["--rules", settings.rules, "--threads", settings.threads, *settings.options.split()]
-        began = time.monotonic()
+        began, made_by = time.monotonic(), commit()
         wide = {**os.environ, "COLUMNS": "200"}
         done = subprocess.run(list(map(str, command)), capture_output=True, text=True, env=wide)
         if done.returncode:
             raise CostError(f"{network.name}: taso-gym optimize ended with {done.returncode}: {done.stderr[-300:]}")
         said = {"seconds": round(time.monotonic() - began), **summary_of(done.stdout + done.stderr)}
-        write_text(log, json.dumps({**said, **asked, "commit": commit()}, indent=1))
+        write_text(log, json.dumps({**said, **asked, "commit": made_by}, indent=1))
     how = json.loads(log.read_text())
     if other := [f"{name} {how.get(name)!r}" for name in asked if how.get(name) != asked[name]]:
         raise CostError(f"expected a file made as this run says, found {log} of {', '.join(other)}: delete it")

@@ -146,12 +146,12 @@ def measure(kinds: dict[Name, Kind], arguments: argparse.Namespace) -> list[dict
     rules = RuleSet([rule for name in arguments.rules.split(",") for rule in RuleSet.load(name, numerics="fast")])
     output, end = arguments.output, time.time() + arguments.seconds
     lines = read(output)
-    known = {(line["kernels"], line["kind"], line["shape"]) for line in lines}
+    known = {(line["kernels"], line["kind"], line["shape"], line["source"]) for line in lines}
     ranked = sorted(kinds.items(), key=lambda item: -item[1].ms())[: arguments.kinds]
     for (number, name), kind in track(ranked, "measuring"):
         heaviest = sorted(kind.shapes.values(), key=lambda s: -s.ms * s.count)[: arguments.shapes]
         for i, shape in enumerate(heaviest):
-            if (number, name, i) in known or time.time() > end or weight_bytes(shape.part) > LARGEST:
+            if (number, name, i, shape.source) in known or time.time() > end or weight_bytes(shape.part) > LARGEST:
                 continue
             line: dict[str, Any] = {"kind": name, "shape": i, "source": shape.source, "kernels": number}
             try:
@@ -168,7 +168,8 @@ def report(kinds: dict[Name, Kind], lines: list[dict[str, Any]]) -> None:
     """Print a table of kinds, best first, and the shares of the time."""
     by_kind: dict[Name, list[dict[str, Any]]] = {}
     for line in lines:
-        by_kind.setdefault((line["kernels"], line["kind"]), []).append(line)
+        if (name := (line["kernels"], line["kind"])) in kinds:  # else of other files
+            by_kind.setdefault(name, []).append(line)
     total = sum(kind.ms() for (number, _), kind in kinds.items() if number == 1)
     rows = []
     for name, listed in by_kind.items():

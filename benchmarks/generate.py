@@ -4,11 +4,12 @@
 
 TASO's rule files are those of its repository (graph_subst.pb), in FOLDER. Times are CPU times of all processes, which
 other work on the machine disturbs least, and wall times; "loops" is CPU time in units of a calibration loop, a million
-additions in Python, to be compared between machines. Memory is the peak of the largest process, and their sum.
+additions in Python, to be compared between machines. Memory is the peak of the largest process.
 """
 
 import argparse
 import json
+import os
 import resource
 import subprocess
 import sys
@@ -47,11 +48,17 @@ def calibration_s() -> float:
 
 def measured(*arguments: object) -> tuple[str, dict[str, float]]:
     """Run the command; return what it printed, and what it took."""
-    before, begin = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
-    done = subprocess.run([COMMAND, *map(str, arguments)], capture_output=True, text=True, check=True)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return done.stdout, {"cpu_s": cpu, "wall_s": time.perf_counter() - begin, "peak_mib": after.ru_maxrss / 1024}
+    command, begin = [COMMAND, *map(str, arguments)], time.perf_counter()
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    assert process.stdout
+    with process.stdout as said:
+        printed = said.read()
+    _, status, used = os.wait4(process.pid, 0)  # of it and its workers; no less memory than this process has
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise subprocess.CalledProcessError(process.returncode, command)
+    took = {"cpu_s": used.ru_utime + used.ru_stime, "wall_s": time.perf_counter() - begin}
+    return printed, {**took, "peak_mib": used.ru_maxrss / 1024}
 
 
 def show(what: str, took: dict[str, float], printed: str, loop: float) -> None:

@@ -16,6 +16,7 @@ import json
 import math
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from support.networks import networks
@@ -42,8 +43,15 @@ def results(name: str, settings: argparse.Namespace) -> Iterator[tuple[str, Grap
         path = row_path(settings.rows, cpu_name(), name, settings.batch, where, numerics)
         file = result_path(source, numerics, where) if tool == "taso-gym" else source.with_suffix(f".{tool}.onnx")
         said = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {"speedups": {}, "unchanged": True}
-        if file.exists() and tool in said["speedups"] and (tool == "by-hand" or not said["unchanged"]):
+        is_of_row = tool == "by-hand" or (not said["unchanged"] and said["optimise"] == _log(source, numerics, where))
+        if file.exists() and tool in said["speedups"] and is_of_row:
             yield kind, load(file), said["speedups"][tool][0]
+
+
+def _log(source: Path, numerics: str, where: str) -> dict[str, Any]:
+    """Return how the optimised file was made, which the row of another one says otherwise."""
+    path = result_path(source, numerics, where, ".optimise.json")
+    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
 
 
 def start_of(path: Path, opset: int) -> Graph:

@@ -63,7 +63,11 @@ def main() -> None:
     for name in ("network", "rules", "substitutions", "times faster"):
         table.add_column(name)
     for network in (n for n in networks() if n.name in settings.networks):
-        graph = load(file_of(network, 1, settings.folder))
+        try:
+            graph = load(file_of(network, 1, settings.folder))
+        except ImportError as error:  # of what exports it (benchmarks/requirements.txt)
+            print(f"{network.name}: {error}", flush=True)
+            continue
         found = {"as given": (graph, 0), "together": searched(graph, every, settings.budget)}
         first, count = searched(graph, rest, settings.budget / 2)
         then, more = searched(first, layout, settings.budget / 2)

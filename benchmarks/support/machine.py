@@ -11,10 +11,14 @@ def folder_of(rows: Path, machine: str) -> Path:
 
 
 def commit() -> str:
-    """Return the commit of this repository, with a plus where files differ from it; "" where git can't say."""
-    command = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty=+"]
+    """Return the commit of this repository, with a plus where code differs from it; "" where git can't say."""
+    git = ["git", "-C", str(Path(__file__).parents[2])]
+    code = ["packages", "benchmarks/*.py", "benchmarks/*.toml"]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        commit, differs = (
+            subprocess.run([*git, *command], capture_output=True, text=True, check=False).stdout.strip()
+            for command in (["describe", "--always"], ["status", "--porcelain", "--", *code])
+        )
     except OSError:
         return ""
-    return done.stdout.strip()
+    return f"{commit}{'+' if differs else ''}"

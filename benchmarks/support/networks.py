@@ -99,7 +99,7 @@ def _drawn(name: str, shape: Any, place: int, rng: np.random.Generator) -> Any:
 
 
 def _torch(network: Network, batch: int, path: Path) -> None:
-    """Write what torch exports of a network of torchvision, timm or benchmarks/written.py."""
+    """Write what torch exports of a network of torchvision, timm or benchmarks/support/written.py."""
     import torch
 
     module, example, dynamo = module_of(network), example_of(network, batch), network.exporter == "dynamo"

@@ -7,6 +7,7 @@ At one thread the process's CPU time is taken, since OpenVINO works in a thread 
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -35,11 +36,11 @@ def openvino(settings: Mapping[str, Any]) -> Callable[[], Any]:
     request = model.create_infer_request()
     for i, value in feeds.items():
         request.set_input_tensor(i, openvino.Tensor(value))
-    return request.infer
+    return partial(request.infer, share_outputs=True)
 
 
 def compiled(settings: Mapping[str, Any]) -> Callable[[], Any]:
-    """Return a run of torch.compile (inductor, frozen weights)."""
+    """Return a run of torch.compile (inductor, frozen weights); on a GPU with TF32, as onnxruntime computes there."""
     import torch
     import torch._inductor.config as inductor
     from support.networks import example_of, module_of, networks
@@ -49,6 +50,8 @@ def compiled(settings: Mapping[str, Any]) -> Callable[[], Any]:
     torch.set_num_threads(settings["threads"])
     inductor.freezing = True
     cuda = settings["provider"] == "CUDAExecutionProvider"
+    if cuda:
+        torch.set_float32_matmul_precision("high")
     device = torch.device("cuda" if cuda else "cpu")
     module = torch.compile(module_of(network).to(device))
     values = [value.to(device) for value in example_of(network, int(batch))]

@@ -10,6 +10,8 @@ from pathlib import Path
 import onnx
 from support.by_hand import by_hand
 
+from taso_gym.atomic import replacing
+
 
 def transformers(source: Path, target: Path) -> None:
     """Run onnxruntime's transformers optimizer; the best of its kinds of model that apply: BERT's finds most."""
@@ -55,7 +57,8 @@ def main() -> None:
     parser.add_argument("source", type=Path)
     parser.add_argument("target", type=Path)
     arguments = parser.parse_args()
-    TOOLS[arguments.tool](arguments.source, arguments.target)
+    with replacing(arguments.target) as temporary:
+        TOOLS[arguments.tool](arguments.source, temporary)
 
 
 if __name__ == "__main__":

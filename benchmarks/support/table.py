@@ -11,7 +11,7 @@ from typing import Any
 from support.networks import networks
 from support.page import DOCS, write_between
 from support.picture import draw
-from support.results import FAST, OURS
+from support.results import DEFAULT, FAST, OURS
 from support.summary import KNOWN_AS, goals_of, missed, summary
 
 from taso_gym.console import seconds
@@ -36,6 +36,8 @@ def _parts(rows: Path) -> dict[tuple[str, str, int, int], dict[str, dict[str, An
     parts: dict[tuple[str, str, int, int], dict[str, dict[str, Any]]] = defaultdict(dict)
     for path in sorted(rows.glob("*/*.json"), key=lambda path: "-fast" in path.stem):
         row = json.loads(path.read_text(encoding="utf-8"))
+        if row["numerics"] not in (DEFAULT, "fast"):
+            continue
         found = parts[path.parent.name, row.get("provider", "cpu"), row["threads"], row["batch"]]
         row["errors"] = _errors(row)
         found[row["network"]] = _joined(found.get(row["network"]), row)
@@ -66,7 +68,7 @@ def _joined(known: Mapping[str, Any] | None, row: dict[str, Any]) -> dict[str, A
     both = {name: {**older[name], **newer[name]} for name in ("speedups", "missing")}
     both["missing"] = {tool: why for tool, why in both["missing"].items() if tool not in both["speedups"]}
     both |= {name: newer[name] for name in ("file_ms", "bound") if name in newer}
-    return {**known, **both, **searches, "errors": known["errors"] + row["errors"]}
+    return {**known, **both, **searches, "errors": known["errors"] + row["errors"], "runs": [known, row]}
 
 
 def _table(machine: str, provider: str, threads: int, batch: int, rows: Sequence[Mapping[str, Any]]) -> str:
@@ -92,12 +94,13 @@ def _table(machine: str, provider: str, threads: int, batch: int, rows: Sequence
         took = " / ".join(map(_took, filter(None, (row["optimise"], row.get("fast")))))
         lines.append(f"| {' | '.join([*start, *cells])} | {took} |")
     lines += _summaries(rows)
-    machines = sorted({f"{r['machine']}, onnxruntime {r['onnxruntime']}" for r in rows})
+    runs = [run for row in rows for run in row.get("runs", [row])]
+    machines = sorted({f"{run['machine']}, onnxruntime {run['onnxruntime']}" for run in runs})
     searches = [s for r in rows for s in (r["optimise"], r.get("fast")) if s]
     kinds = sorted({f"`--search {s['search']} --numerics {s['numerics']}`" for s in searches})
     budgets = sorted({s["budget"] for s in searches}, key=seconds)
     spent = budgets[0] if len(budgets) == 1 else f"{budgets[0]} to {budgets[-1]}"
-    dates = sorted({row["date"] for row in rows})
+    dates = sorted({run["date"] for run in runs})
     when = dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}"
     options = f"{', '.join(kinds)}, each with a `--budget` of {spent}"
     lines.append(f"\nMeasured on {'; '.join(machines)}, {when}. Options: {options}.")
