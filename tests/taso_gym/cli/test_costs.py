@@ -317,8 +317,9 @@ def test_a_cache_that_is_none_or_of_another_version_is_left_alone(kind, model, t
     assert cache.read_bytes() == before
 
 
-def test_a_view_has_a_row_without_an_interval(tmp_path, capsys):
-    """It takes time, but runs in no region."""
+def test_a_view_has_a_row_without_an_interval(tmp_path, monkeypatch, capsys):
+    """It takes time, but runs in no region; on a busy machine it can't be told from none."""
+    monkeypatch.setattr(OnnxRuntimeCost, "view_ps", 660_000)
     path = tmp_path / "view.onnx"
     body = "a = Relu(x)\n s = Constant<value_ints = [4096]>()\n y = Reshape(a, s)"
     onnx.save(parsed(f"g (float[64, 64] x) => (float[4096] y) {{ {body} }}"), path)
