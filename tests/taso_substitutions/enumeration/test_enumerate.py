@@ -63,6 +63,12 @@ def test_graphs_end_in_operators_of_three_operands() -> None:
     assert any(set(row) == relus for row in gemms.tolist()) and len(relus) == 3
 
 
+def test_operators_that_apply_to_nothing_make_no_graphs() -> None:
+    """Such as Concat along an axis that no input has."""
+    table, _ = enumerate_fragment(fragment("none", "x: AB", op("Concat", 2, axis=2)).sized((4, 4)), 4)
+    assert (len(table), table.dags) == (0, [0, 0, 0, 0])
+
+
 def test_equal_tensors_have_one_number() -> None:
     table, _ = enumerate_fragment(tiny(), 2)
     assert len(set(table.value.tolist())) < len(table)  # (x + y) + x and x + (x + y) are one application already

@@ -87,7 +87,7 @@ class Enumerator:
             found = [keys for keys, _ in self._follow(chunk, left)]
             visited += sum(map(len, found))
             parts.append(_distinct(np.concatenate(found)) if found else np.zeros(0, np.int64))
-        return _distinct(np.concatenate(parts)), visited
+        return _distinct(np.concatenate([np.zeros(0, np.int64), *parts])), visited
 
     def _follow(self, dags: Ints, left: int) -> Iterator[tuple[Ints, Ints]]:
         """Yield (keys, rows of ``dags``) for each operator instance and choice of operands."""
