@@ -1,9 +1,11 @@
+from collections.abc import Callable, Mapping, Sequence
 from itertools import product
 
 import numpy as np
 import pytest
 from rule_discovery import sized
 
+from taso_substitutions.enumeration import enumerate as module
 from taso_substitutions.enumeration.enumerate import Table, enumerate_fragment, estimated_bytes, pack, unpack
 from taso_substitutions.enumeration.fragment import Fragment, fragment, op
 from taso_substitutions.enumeration.fragments import FRAGMENTS
@@ -93,3 +95,17 @@ def test_estimates_grow_with_operators_and_sizes() -> None:
     (large,) = (FRAGMENTS["matrix"].sized((10**5, 10**5)),)
     assert small < more
     assert estimated_bytes(large, 2) > 10**11
+
+
+@pytest.mark.parametrize("bound", [4, 1000])
+def test_tensors_are_counted_at_small_sizes_for_an_estimate(bound: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Computing those of the sizes that are asked for may take minutes before anything is said."""
+    counted, real = list[Sequence[Mapping[str, int]]](), enumerate_fragment
+
+    def spy(fragment: Fragment, ops: int, on_level: Callable[[int, int], None]) -> object:
+        counted.append(fragment.sizes)
+        return real(fragment, ops, on_level)
+
+    monkeypatch.setattr(module, "enumerate_fragment", spy)
+    estimated_bytes(FRAGMENTS["scalar"].sized((bound, bound)), 2)
+    assert counted == [sized("scalar").sizes]

@@ -29,6 +29,8 @@ CHUNK = 100_000
 """DAGs that are extended at a time; bounds the memory."""
 APPLICATION_BYTES = 300
 """Memory for one application, besides the data of its tensor: keys, numbers, fingerprints, and room to sort them."""
+COUNTED_AT = 4
+"""Largest size at which tensors are counted for an estimate; there are about as many at other ones."""
 
 
 @dataclass
@@ -215,14 +217,16 @@ def enumerate_fragment(
 
 
 def estimated_bytes(fragment: Fragment, ops: int) -> int:
-    """Return about how much memory the enumeration of a fragment takes, from its two first levels.
+    """Return about how much memory the enumeration of a fragment takes, from its two first levels at small sizes.
 
     Each level has about as many times more tensors as the second has more than the first.
     """
     elements = max(prod(bound_shape(t, s)) for t in fragment.types.values() for s in fragment.sizes)
+    shapes = fragment.inputs.values()
+    largest = max([COUNTED_AT, *(int(c) for shape in shapes for c in shape if c.isdigit())])
     counts = [0, 1]
-    if elements <= 10**6:  # else even the first levels are too large to try
-        enumerate_fragment(fragment, min(ops, 2), lambda _size, new: counts.append(new))
+    small = fragment.sized([largest] * max(map(len, shapes)))
+    enumerate_fragment(small, min(ops, 2), lambda _size, new: counts.append(new))
     last, before = max(1, counts[-1]), max(1, counts[-2])
     growth = max(1.0, last / before)
     total = last * growth ** max(0, ops - 2)
