@@ -1,10 +1,17 @@
 import pytest
+from rule_discovery import sized
 
 from taso_gym.errors import OptionError
+from taso_substitutions.enumeration.enumerate import enumerate_fragment
 from taso_substitutions.enumeration.fragment import fragment, op
 from taso_substitutions.enumeration.fragments import FRAGMENTS, chosen_fragments
 
 USUAL = [f for f in FRAGMENTS.values() if f.usual]
+NOT_OF_INPUTS = {
+    "linear": {"Split"},  # of two joined tensors, each of which is a part
+    "movement": {"Reshape"},  # of permutations: a file can't state A4A as (4 A, A), as two open sizes move
+}
+"""Operators that no graph of one operator has."""
 
 
 @pytest.mark.parametrize("name", list(FRAGMENTS))
@@ -67,3 +74,11 @@ def test_permutations_are_closed_under_composition(name: str) -> None:
 
 def test_a_fragment_that_is_named_twice_is_one() -> None:
     assert [f.name for f in chosen_fragments("matrix, matrix,scalar", (4, 4))] == ["matrix", "scalar"]
+
+
+@pytest.mark.parametrize("name", list(FRAGMENTS))
+def test_operators_apply_to_inputs_but_for_those_that_are_listed(name: str) -> None:
+    table, _ = enumerate_fragment(sized(name), 1)
+    applied = set(table.instance.tolist())
+    left = {instance.key for i, instance in enumerate(FRAGMENTS[name].instances) if i not in applied}
+    assert left == NOT_OF_INPUTS.get(name, set())
