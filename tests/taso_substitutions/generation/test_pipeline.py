@@ -8,6 +8,7 @@ from taso_substitutions.generation import pipeline as module
 from taso_substitutions.generation import stages
 from taso_substitutions.generation.engine import engine
 from taso_substitutions.generation.pipeline import Pipeline
+from taso_substitutions.generation.search import Search
 from taso_substitutions.generation.work import WorkFolder
 
 BOTH = [small(), small("matrix", ("Relu", "Transpose"))]
@@ -24,6 +25,13 @@ def test_work_is_kept_and_taken_again(tmp_path: Path, monkeypatch: pytest.Monkey
     (second,) = pipeline(tmp_path).fragments([small()], 2)
     assert first == second
     assert files(tmp_path) == before
+
+
+def test_what_is_kept_of_a_search_is_what_is_read_again(tmp_path: Path) -> None:
+    pipeline(tmp_path).fragments([small()], 2)
+    found = Search(small(), 2).run()
+    rows = (tmp_path / "scalar.found.jsonl").read_text().splitlines()
+    assert len(rows) == 2 + len(found.statements) + len(found.small) + len(found.exceptions)
 
 
 def test_a_run_that_was_stopped_goes_on_to_the_same_result(tmp_path: Path) -> None:

@@ -1,6 +1,8 @@
+import re
+
 import numpy as np
 import pytest
-from rule_discovery import discovered, sized
+from rule_discovery import discovered, sized, small
 
 from taso_gym.rules.notation import parse_rules
 from taso_substitutions.derivation.closure import Closure
@@ -10,7 +12,7 @@ from taso_substitutions.enumeration.fragments import FRAGMENTS
 from taso_substitutions.equalities.candidates import Classes
 from taso_substitutions.equalities.generalise import typed_rule
 from taso_substitutions.generation.minimise import minimal
-from taso_substitutions.generation.search import Search
+from taso_substitutions.generation.search import Found, Search
 from taso_substitutions.generation.stages import Relate, related
 
 USUAL = [f.name for f in FRAGMENTS.values() if f.usual]
@@ -21,6 +23,11 @@ def test_two_operators_are_derived_without_exception(name: str) -> None:
     result = discovered(name)
     assert result.statements
     assert not result.exceptions
+
+
+def test_counts_are_those_that_are_documented() -> None:
+    found = Search(small(), 1).run()
+    assert re.findall('"(.+?)"', Found.__doc__ or "") == list(found.counts)
 
 
 def test_a_statement_that_is_left_out_leaves_equalities_open() -> None:

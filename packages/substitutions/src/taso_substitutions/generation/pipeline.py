@@ -144,7 +144,7 @@ class Pipeline:
             statements = [
                 json.dumps([encode(s.equality), s.lines, [encode(e) for e in s.instances]]) for s in found.statements
             ]
-            kinds = [[encode(e) for e in some] for some in (found.small, found.lemmas, found.exceptions)]
+            kinds = [[encode(e) for e in some] for some in (found.small, found.exceptions)]
             lengths = [len(statements), *map(len, kinds)]
             return [json.dumps([found.counts, lengths]), *statements, *chain(*kinds)]
 
@@ -155,8 +155,8 @@ class Pipeline:
             for text, lines, instances in map(json.loads, rows[:first])
         ]
         left = iter(rows[first:])
-        small, lemmas, exceptions = ([decode(next(left)) for _ in range(n)] for n in lengths)
-        return Found(counts, small, statements, lemmas, exceptions)
+        small, exceptions = ([decode(next(left)) for _ in range(n)] for n in lengths)
+        return Found(counts, small, statements, exceptions)
 
     def _result(self, fragment: Fragment, key: str, found: Found) -> FragmentResult:
         small = [encode(e) for e in found.small]

@@ -67,10 +67,9 @@ class Found:
 
     Attributes:
         counts: as TASO's table 3 states them: "graphs", "tensors", "raw" equalities, those "modulo renaming" of inputs,
-            and after removal of a "common subgraph"; and how many of all "derived" by closure, "saturated" and not.
+            and after removal of a "common subgraph".
         small: equalities of DAGs of up to `SMALL` operators.
         statements: they derive all others.
-        lemmas: most general equalities that closure doesn't derive from them and saturation does.
         exceptions: equalities that aren't proved, or can't be stated.
         enumeration_s: CPU time of the enumeration, fingerprints included.
     """
@@ -78,7 +77,6 @@ class Found:
     counts: Mapping[str, int]
     small: list[Equality] = field(repr=False)
     statements: list[Statement]
-    lemmas: list[Equality]
     exceptions: list[Equality]
     enumeration_s: float = field(default=0.0, compare=False)
 
@@ -140,8 +138,7 @@ class Search:
             "modulo renaming": int(self.classes.is_pair.sum()),
             "common subgraph": len(self.classes.pairs()),
         }
-        statements, lemmas = list(self.statements.values()), list(self.lemmas.values())
-        return Found(counts, small, statements, lemmas, self.exceptions, self.enumeration_s)
+        return Found(counts, small, list(self.statements.values()), self.exceptions, self.enumeration_s)
 
     def _level(self, level: int) -> None:
         label, together = self.web.labels(self.web.ends, level), 1
