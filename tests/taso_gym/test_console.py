@@ -91,8 +91,9 @@ def test_warning_is_one_line():
     assert found.stderr == "warning: [cold] coffee\n"
 
 
-def test_sigterm_ends_in_order(tmp_path):
-    """As timeout(1) sends it, to the process and to its group; what would be written is removed."""
+@pytest.mark.parametrize(("sent", "code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129)])
+def test_signals_end_in_order(sent, code, tmp_path):
+    """Also if they come twice, to the process and to its group; what would be written is removed."""
     program = (
         "import time; from taso_gym.atomic import replacing; from taso_gym.console import run_app\n"
         "def work():\n"
@@ -103,10 +104,20 @@ def test_sigterm_ends_in_order(tmp_path):
     with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, process_group=0) as process:
         assert process.stdout and process.stdout.readline() == b"ready\n"
         assert len(list(tmp_path.iterdir())) == 1
-        process.terminate()
-        os.killpg(process.pid, signal.SIGTERM)
-    assert process.returncode == 143
+        process.send_signal(sent)
+        os.killpg(process.pid, sent)
+    assert process.returncode == code
     assert not list(tmp_path.iterdir())
+
+
+def test_a_hangup_that_is_ignored_stays_so():
+    """As nohup(1) wants it."""
+    program = (
+        "import os, signal; from taso_gym.console import run_app, say\n"
+        "signal.signal(signal.SIGHUP, signal.SIG_IGN)\n"
+        "run_app(lambda: (os.kill(os.getpid(), signal.SIGHUP), say('done')))"
+    )
+    assert subprocess.run([sys.executable, "-c", program], capture_output=True, check=True).stdout == b"done\n"
 
 
 def test_an_app_leaves_signals_as_they_were_and_runs_in_any_thread():

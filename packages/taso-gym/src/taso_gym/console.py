@@ -10,7 +10,7 @@ import threading
 import warnings
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
@@ -27,7 +27,7 @@ _BYTES = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "ki": 1 << 10, "mi": 1 << 2
 
 
 def run_app(app: Callable[[], object]) -> NoReturn:
-    """Run a command line: what is wrong with the input is one message and exit code 2, Ctrl-C is 130, SIGTERM 143.
+    """Run a command line: wrong input is one message and exit code 2; Ctrl-C is 130, SIGTERM 143, SIGHUP 129.
 
     So is what the system refuses: a full disk behind ``>``, a folder that nobody may enter, memory. A warning is one
     line, too, and doesn't say where in the package it comes from.
@@ -64,20 +64,28 @@ def _flush_or_drop() -> None:
 
 @contextmanager
 def _ended_in_order() -> Generator[None]:
-    """Let SIGTERM raise SystemExit, so that temporary files are removed; further ones are ignored meanwhile."""
+    """Let SIGTERM and SIGHUP raise SystemExit, so that temporary files are removed; further ones are ignored meanwhile.
+
+    A SIGHUP that is ignored already, as nohup(1) does, stays so.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
+    numbers = [signal.SIGTERM]
+    if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        numbers.append(signal.SIGHUP)
 
-    def end(*_: Any) -> NoReturn:
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # timeout(1) sends two
-        sys.exit(128 + signal.SIGTERM)
+    def end(number: int, _: object) -> NoReturn:
+        for other in numbers:
+            signal.signal(other, signal.SIG_IGN)  # timeout(1) sends two
+        sys.exit(128 + number)
 
-    before = signal.signal(signal.SIGTERM, end)
+    before = {number: signal.signal(number, end) for number in numbers}
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
