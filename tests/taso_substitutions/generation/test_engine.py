@@ -3,6 +3,8 @@
 import multiprocessing
 import os
 import signal
+import subprocess
+import sys
 import time
 from contextlib import suppress
 from multiprocessing.process import BaseProcess
@@ -49,3 +51,17 @@ def test_work_ends_with_the_process_that_wanted_it() -> None:
         workers += multiprocessing.active_children()
         raise SystemExit(1)
     assert signal.SIGTERM in [-(worker.exitcode or 0) for worker in workers]
+
+
+def test_work_ends_with_a_process_that_is_killed() -> None:
+    """Which can't end it; what works has this process's pipe open."""
+    program = (
+        "import time; from taso_substitutions.generation.engine import engine\n"
+        "with engine('processes', 2) as running:\n"
+        "    results = running.map(time.sleep, [0, 90, 90])\n"
+        "    next(results); print('ready', flush=True); next(results)"
+    )
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) as process:
+        assert process.stdout and process.stdout.readline() == b"ready\n"
+        process.kill()
+        assert process.communicate(timeout=45) == (b"", None)

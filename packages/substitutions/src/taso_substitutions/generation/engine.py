@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
+import threading
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -99,9 +101,21 @@ class RayTasks:
             yield result
 
 
+def end_with_parent() -> None:
+    """Let this process end when the one that started it is gone, even if that was killed and could say nothing."""
+
+    def watch() -> None:
+        parent = multiprocessing.parent_process()
+        if parent is not None:
+            parent.join()  # with a forkserver, too, this is the process that has the pool
+            os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
 @contextmanager
 def engine(name: str, jobs: int) -> Generator[Engine]:
-    """Yield an engine; what it started ends with the block, on Ctrl-C too.
+    """Yield an engine; what it started ends with the block, on Ctrl-C too, and with this process, however that ends.
 
     Args:
         name: "processes" or "ray".
@@ -120,7 +134,8 @@ def engine(name: str, jobs: int) -> Generator[Engine]:
         yield Serial()
     else:
         before = set(multiprocessing.active_children())
-        pool = ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("forkserver"))
+        context = multiprocessing.get_context("forkserver")
+        pool = ProcessPoolExecutor(jobs, mp_context=context, initializer=end_with_parent)
         try:
             yield Processes(pool)
         except BaseException:
