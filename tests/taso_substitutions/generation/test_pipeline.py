@@ -68,6 +68,30 @@ def test_other_settings_are_other_work(tmp_path: Path) -> None:
     assert again.counts["graphs"] > 20
 
 
+@pytest.mark.parametrize(("first", "second"), [(2, 1), (0, 2), (2, 0)])
+def test_other_rules_of_the_same_searches_are_other_work(first: int, second: int, tmp_path: Path) -> None:
+    kept = pipeline(tmp_path)
+    results = kept.fragments([small()], 2)
+    basis = kept.finish(results, 2, first).basis
+    before = files(tmp_path)
+    with pytest.raises(OptionError, match=r"found others in .*/rules\.0\.jsonl: --force makes them anew"):
+        pipeline(tmp_path).finish(results, 2, second)
+    assert files(tmp_path) == before
+    forced = Pipeline(pipeline().engine, WorkFolder(tmp_path, resume=True, force=True), lambda *_: None)
+    assert forced.finish(results, 2, second).basis == basis
+    changed = {name for name, data in files(tmp_path).items() if before[name] != data}
+    assert changed == {"rules.0.jsonl"}
+
+
+def test_a_basis_of_fewer_fragments_is_not_replaced(tmp_path: Path) -> None:
+    first = pipeline(tmp_path).fragments(BOTH, 1)
+    pipeline(tmp_path).finish(first[:1], 1, 1)
+    before = files(tmp_path)
+    with pytest.raises(OptionError, match=r"found others in .*/basis\.jsonl: --force makes them anew"):
+        pipeline(tmp_path).finish(first, 1, 1)
+    assert files(tmp_path) == before
+
+
 def test_results_of_other_code_are_not_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pipeline(tmp_path).fragments([small()], 1)
     monkeypatch.setattr(module, "code_digest", lambda *_: "other")

@@ -87,7 +87,7 @@ def merge(
     check_writable(output, force=force)
     chosen = _settings(max_shape, ops, fragments, operators)
     with Display() as display, engine(engine_name, jobs) as running:
-        pipeline = Pipeline(running, WorkFolder(work, resume=True), display)
+        pipeline = Pipeline(running, WorkFolder(work, resume=True, force=force), display)
         if missing := [f.name for f in pipeline.missing(chosen, ops)]:
             raise OptionError(
                 f"expected what all shards found, by this version and with these options, in {work}, found nothing of "

@@ -18,6 +18,7 @@ from typing import Any, Protocol, TypeVar
 from taso_gym.atomic import write_text
 from taso_gym.rules.files import read_rules
 from taso_gym.rules.ruleset import rule_digest
+from taso_gym.rules.unparse import unparse
 from taso_substitutions import __version__
 from taso_substitutions.enumeration.fragment import Fragment
 from taso_substitutions.equalities.encoding import decode, encode
@@ -119,6 +120,7 @@ class Pipeline:
         keys = {f.name: self.key(f, ops) for f in fragments}
         for name, key in keys.items():
             self.work.expect_same(f"{name}.found", key)
+            self.work.expect_same(f"{name}.general", key)
         missing = self.missing(fragments, ops)
         made = self._map("search", searched, [Searching(f, ops) for f in missing])
         with self._timed("search"):
@@ -181,19 +183,19 @@ class Pipeline:
             results: of all fragments.
             ops: most operators of a graph.
             most: how many of the most general equalities are stated, smallest first.
+
+        Raises:
+            OptionError: the work folder has results of other fragments or options, which would be lost.
         """
-        origin = {e.key: r.fragment for r in reversed(results) for e in r.general}
-        every = {e.key: e for r in results for e in r.general}
-        key = digest_of(
-            __version__, code_digest(ALL_CODE), sorted(every), [s.key for r in results for s in r.statements], ops, most
-        )
+        key = digest_of(*(self.key(r.fragment, ops) for r in results))
+        key_of_rules = digest_of(key, most)
+        work = _smallest(results, most)
+        self.work.expect_same("basis", key)
+        self._expect_same_parts("rules", key_of_rules, work)
         with self._timed("minimise"):
             basis = self._basis(results, key, ops)
-        bodies = {e.body: e for e in sorted(every.values(), key=lambda e: (e.size, e.key), reverse=True)}
-        distinct = sorted(bodies.values(), key=lambda e: (e.size, e.reorders, e.key))
-        work = [State(e, tuple(sorted(origin[e.key].example().items()))) for e in distinct[:most]]
         with self._timed("state"):
-            rows = self._in_parts("state all", "rules", key, stated_rules, work)
+            rows = self._in_parts("state all", "rules", key_of_rules, stated_rules, work)
         exceptions = [f"{r.fragment.name}: {line}" for r in results for line in r.exceptions]
         return Generated(list(results), basis, exceptions, rows)
 
@@ -213,23 +215,32 @@ class Pipeline:
         return [every[json.loads(row)] for row in self.work.lines("basis", key, make)]
 
     def certify(self, path: Path) -> None:
-        """Write the certificates of a rule file beside it; a rule of a file before has its certificate."""
+        """Write the certificates of a rule file beside it; a rule of a file before has its certificate.
+
+        Raises:
+            OptionError: the work folder has certificates of other rules, which would be lost.
+        """
         every = read_rules(path)
         rules = [[rule] for rule in every if rule_digest(rule) not in self._certified]
-        key = digest_of(__version__, code_digest(), path.read_text(encoding="utf-8"))
+        key = digest_of(__version__, code_digest(), [unparse(rule) for rule in every])
         name = f"certificates.{path.stem}"
+        self._expect_same_parts(name, key, rules)
         with self._timed("certify"):
             rows = chain.from_iterable(self._in_parts(f"certify {path.stem}", name, key, certificates, rules))
             self._certified |= {row["rule"]: row for row in rows}
         shown = [{**self._certified[rule_digest(rule)], "name": rule.name} for rule in every]
         write_text(sidecar_of(path), "".join(f"{json.dumps(row)}\n" for row in shown))
 
+    def _expect_same_parts(self, name: str, key: str, items: Sequence[object]) -> None:
+        for begin in _begins(items):
+            self.work.expect_same(f"{name}.{begin}", key)
+
     def _in_parts(
         self, title: str, name: str, key: str, function: Callable[[Item], Any], items: Sequence[Item]
     ) -> list[Any]:
         """Return the results for items; those of each `KEPT_AT_A_TIME` are a file of the work folder."""
         rows: list[str] = []
-        for begin in range(0, len(items), KEPT_AT_A_TIME):
+        for begin in _begins(items):
             part = items[begin : begin + KEPT_AT_A_TIME]
             made = self._map(title, function, part, begin, len(items))
             rows += self.work.lines(f"{name}.{begin}", key, lambda made=made: list(map(json.dumps, made)))
@@ -251,6 +262,20 @@ class Pipeline:
         for number, result in enumerate(self.engine.map(function, items), 1):
             self.progress(title, begin + number, total or len(items))
             yield result
+
+
+def _smallest(results: Sequence[FragmentResult], most: int) -> list[State]:
+    """Return the smallest of the most general equalities of fragments, each with the example of its first fragment."""
+    origin = {e.key: r.fragment for r in reversed(results) for e in r.general}
+    every = {e.key: e for r in results for e in r.general}
+    bodies = {e.body: e for e in sorted(every.values(), key=lambda e: (e.size, e.key), reverse=True)}
+    distinct = sorted(bodies.values(), key=lambda e: (e.size, e.reorders, e.key))
+    return [State(e, tuple(sorted(origin[e.key].example().items()))) for e in distinct[:most]]
+
+
+def _begins(items: Sequence[object]) -> range:
+    """Return where parts of items begin; where there are none, an empty part says so."""
+    return range(0, max(1, len(items)), KEPT_AT_A_TIME)
 
 
 def _parts(items: Sequence[Item], size: int) -> list[Sequence[Item]]:
