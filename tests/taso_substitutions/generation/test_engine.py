@@ -8,6 +8,7 @@ import sys
 import time
 from contextlib import suppress
 from multiprocessing.process import BaseProcess
+from pathlib import Path
 
 import pytest
 
@@ -24,6 +25,26 @@ def test_results_in_order_and_the_time_of_all_processes(jobs: int) -> None:
     with engine("processes", jobs) as running:
         assert list(running.map(summed, [3, 200_000, 2])) == [3, 19_999_900_000, 1]
         assert running.cpu_s > 1e-3
+
+
+def after_the_other(work: tuple[bool, Path]) -> bool:
+    """Make the file, or wait until it is there, and a little more."""
+    is_first, file = work
+    if is_first:
+        file.touch()
+    else:
+        while not file.exists():
+            time.sleep(0.05)
+        time.sleep(1)
+    return is_first
+
+
+def test_a_result_comes_as_soon_as_there_is_one(tmp_path: Path) -> None:
+    work = [(first, tmp_path / "file") for first in (False, True)]
+    with engine("processes", 2) as running:
+        assert list(running.completed(after_the_other, work)) == [(1, True), (0, False)]
+    with engine("processes", 1) as running:
+        assert list(running.completed(summed, [3, 2])) == [(0, 3), (1, 1)]
 
 
 def killed(_: int) -> None:

@@ -1,4 +1,6 @@
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from rule_discovery import pipeline, small
@@ -6,7 +8,7 @@ from rule_discovery import pipeline, small
 from taso_gym.errors import OptionError, RuleError
 from taso_substitutions.generation import pipeline as module
 from taso_substitutions.generation import stages
-from taso_substitutions.generation.engine import engine
+from taso_substitutions.generation.engine import Serial, engine
 from taso_substitutions.generation.pipeline import Pipeline
 from taso_substitutions.generation.search import Search
 from taso_substitutions.generation.work import WorkFolder
@@ -48,6 +50,17 @@ def test_a_run_that_was_stopped_goes_on_to_the_same_result(tmp_path: Path) -> No
     assert "matrix.general.jsonl" not in files(stopped)
     pipeline(stopped).fragments(BOTH, 2)
     assert files(stopped) == files(whole)
+
+
+def test_a_search_that_is_done_is_kept_though_an_earlier_one_is_not(tmp_path: Path) -> None:
+    class Stopped(Serial):
+        def completed(self, function: Callable[[Any], Any], items: Sequence[Any]) -> Iterator[tuple[int, Any]]:
+            yield 1, function(items[1])
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        Pipeline(Stopped(), WorkFolder(tmp_path, resume=True), lambda *_: None).fragments(BOTH, 1)
+    assert list(files(tmp_path)) == ["matrix.found.jsonl"]
 
 
 def test_several_processes_find_the_same(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Engines: where the pure functions of the stages run; results come in the order of the items, whatever the engine."""
+"""Engines: where the pure functions of the stages run; results are the same, whatever the engine."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from functools import partial
@@ -33,6 +33,10 @@ class Engine(Protocol):
 
     def map(self, function: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[Result]:
         """Yield the results in the order of the items."""
+        ...
+
+    def completed(self, function: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[tuple[int, Result]]:
+        """Yield the place of an item and its result, as soon as there is one."""
         ...
 
 
@@ -63,6 +67,10 @@ class Serial:
             self.cpu_s += spent
             yield result
 
+    def completed(self, function: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[tuple[int, Result]]:
+        """Yield the place of an item and its result, as soon as there is one."""
+        return enumerate(self.map(function, items))
+
 
 class Processes:
     """In several processes of this machine."""
@@ -74,14 +82,29 @@ class Processes:
 
     def map(self, function: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[Result]:
         """Yield the results in the order of the items."""
-        try:
+        with _none_killed():
             for result, spent in self._pool.map(partial(timed, function), items):
                 self.cpu_s += spent
                 yield result
-        except BrokenProcessPool as error:
-            raise OutOfMemoryError(
-                "expected processes that work to their end, found one killed: is memory short?"
-            ) from error
+
+    def completed(self, function: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[tuple[int, Result]]:
+        """Yield the place of an item and its result, as soon as there is one."""
+        with _none_killed():
+            places = {self._pool.submit(timed, function, item): place for place, item in enumerate(items)}
+            for future in as_completed(places):
+                result, spent = future.result()
+                self.cpu_s += spent
+                yield places[future], result
+
+
+@contextmanager
+def _none_killed() -> Generator[None]:
+    try:
+        yield
+    except BrokenProcessPool as error:
+        raise OutOfMemoryError(
+            "expected processes that work to their end, found one killed: is memory short?"
+        ) from error
 
 
 class RayTasks:
@@ -99,6 +122,17 @@ class RayTasks:
             result, spent = self._ray.get(reference)
             self.cpu_s += spent
             yield result
+
+    def completed(self, function: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[tuple[int, Result]]:
+        """Yield the place of an item and its result, as soon as there is one."""
+        task = self._ray.remote(timed)
+        places = {task.remote(function, item): place for place, item in enumerate(items)}
+        waiting = list(places)
+        while waiting:
+            (reference,), waiting = self._ray.wait(waiting)
+            result, spent = self._ray.get(reference)
+            self.cpu_s += spent
+            yield places[reference], result
 
 
 def end_with_parent() -> None:

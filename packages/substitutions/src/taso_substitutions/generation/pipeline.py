@@ -122,9 +122,14 @@ class Pipeline:
             self.work.expect_same(f"{name}.found", key)
             self.work.expect_same(f"{name}.general", key)
         missing = self.missing(fragments, ops)
-        made = self._map("search", searched, [Searching(f, ops) for f in missing])
+        found: dict[str, Found] = {}
         with self._timed("search"):
-            found = {f.name: self._found(f.name, keys[f.name], made) for f in fragments}
+            made = self.engine.completed(searched, [Searching(f, ops) for f in missing])
+            for number, (place, one) in enumerate(made, 1):  # each is kept at once, whatever becomes of the others
+                self.progress("search", number, len(missing))
+                name = missing[place].name
+                found[name] = self._found(name, keys[name], one)
+            found |= {f.name: self._found(f.name, keys[f.name]) for f in fragments if f.name not in found}
         with self._timed("prove"):
             return [self._result(f, keys[f.name], found[f.name]) for f in fragments]
 
@@ -137,11 +142,11 @@ class Pipeline:
         """Return the digest of all that a search depends on."""
         return digest_of(__version__, code_digest(ALL_CODE), fragment, ops)
 
-    def _found(self, name: str, key: str, made: Iterator[Found]) -> Found:
-        """Return what a search found: the next one that is made, or what the work folder has."""
+    def _found(self, name: str, key: str, found: Found | None = None) -> Found:
+        """Return what a search found, as the work folder keeps it; without ``found``, what it has."""
 
         def make() -> list[str]:
-            found = next(made)
+            assert found is not None
             self._add_time("enumerate, part of search", 0.0, found.enumeration_s)
             statements = [
                 json.dumps([encode(s.equality), s.lines, [encode(e) for e in s.instances]]) for s in found.statements
