@@ -225,6 +225,14 @@ def test_import_checks_its_target_first(mine: Path, tmp_path: Path, capsys: pyte
     assert "expected a folder to write held.rules into" in said.err and "proved" not in said.out
 
 
+def test_import_replaces_no_certificates(mine: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "held.certificates.jsonl").write_text("of others\n")
+    assert run("import", mine, "-o", tmp_path / "held.rules", "--jobs", 1) == 2
+    assert "expected no certificates at" in capsys.readouterr().err
+    assert not (tmp_path / "held.rules").exists()
+    assert run("import", mine, "-o", tmp_path / "held.rules", "--jobs", 1, "--force") == 0
+
+
 def test_import_leaves_out_what_its_certificate_refutes(
     mine: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -39,8 +39,8 @@ def import_rules(
     """Prove each rule of a file, refute it by a counterexample, or add the precondition that it lacks."""
     if file.suffix not in SUFFIXES:
         raise RuleError(f"expected a rule file ({', '.join(SUFFIXES)}), found {str(file)!r}")
-    if output is not None and (check_target(output).suffix != ".rules" or (output.exists() and not force)):
-        raise OptionError(f"expected a new .rules file for --output, found {output}: --force replaces one")
+    if output is not None:
+        _check_output(output, force=force)
     with Display() as display, engine("processes", jobs) as running:
         if file.suffix in (".pb", ".txt"):
             records = read_file(file) if file.suffix == ".pb" else read_tensat(file)
@@ -69,6 +69,14 @@ def import_rules(
             write_text(output, "".join(f"{unparse(rule)}\n" for rule, _ in held))
             write_text(sidecar_of(output), "".join(f"{json.dumps(row)}\n" for _, row in held))
             console.print(f"{len(held)} rules that hold are in {output}, with certificates")
+
+
+def _check_output(output: Path, *, force: bool) -> None:
+    """Make sure that rules and their certificates can be written."""
+    if check_target(output).suffix != ".rules" or (output.exists() and not force):
+        raise OptionError(f"expected a new .rules file for --output, found {output}: --force replaces one")
+    if check_target(sidecar_of(output)).exists() and not force:
+        raise OptionError(f"expected no certificates at {sidecar_of(output)}, found some: --force replaces them")
 
 
 def certified(rule: Rule) -> Row | str:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from hashlib import blake2b
 from pathlib import Path
 
-from taso_gym.atomic import write_text
+from taso_gym.atomic import check_target, write_text
 from taso_gym.errors import OptionError
 from taso_gym.rules.notation import parse_rules
 from taso_gym.rules.pattern import calls_of
@@ -18,8 +18,10 @@ from taso_gym.rules.ruleset import operators_of
 from taso_gym.rules.unparse import unparse, unparse_body
 from taso_substitutions import __version__
 from taso_substitutions.generation.pipeline import Generated
+from taso_substitutions.verify.certificates import sidecar_of
 
 FULL, BASIS = "full", "basis"
+EXCEPTIONS = "exceptions.txt"
 VARIABLE = re.compile(r"\b[a-z]\w*\b(?!=)(?!\()")
 """A name that is neither an attribute's nor a function's."""
 WORDS_OF_CONDITIONS = frozenset({"and", "or", "not", "in", "opset"})
@@ -95,7 +97,7 @@ def header(found: Generated, what: str, command: str, ops: int, rules: int, line
 
 
 def check_writable(folder: Path, *, force: bool, resumed: str = "") -> None:
-    """Make sure that the rule files of a generation can be written, before hours of work.
+    """Make sure that the files of a generation can be written, before hours of work.
 
     Args:
         folder: where they go; made if it isn't there.
@@ -103,20 +105,19 @@ def check_writable(folder: Path, *, force: bool, resumed: str = "") -> None:
         resumed: replace those that this version wrote for this command line, too.
 
     Raises:
-        OptionError: one is there and isn't to be replaced, or the folder can't be made or written.
+        OptionError: one is there and isn't to be replaced, or can't be written, or the folder can't be made.
     """
-    for name in (FULL, BASIS):
-        file = folder / f"{name}.rules"
-        there = os.path.exists(file)
-        if there and not force and not (resumed and _is_of(file, resumed)):
-            other = " of other options or another version" if resumed else ""
-            raise OptionError(f"expected no file at {file}, found one{other}: --force replaces it")
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise OptionError(f"expected a folder to write into, found {folder}: {error.strerror}") from error
-    if not os.access(folder, os.W_OK | os.X_OK):
-        raise OptionError(f"expected a folder that can be written, found {folder}")
+    rules = {name: folder / f"{name}.rules" for name in (FULL, BASIS)}
+    beside = {sidecar_of(file): file for file in rules.values()} | {folder / EXCEPTIONS: rules[BASIS]}
+    for file, said_by in ({file: file for file in rules.values()} | beside).items():
+        there = os.path.exists(check_target(file))
+        if there and not force and not (resumed and _is_of(said_by, resumed)):
+            other = " of other options or another version" if resumed else ""
+            raise OptionError(f"expected no file at {file}, found one{other}: --force replaces it")
 
 
 def _is_of(file: Path, command: str) -> bool:
@@ -144,5 +145,5 @@ def write(found: Generated, folder: Path, command: str, ops: int) -> dict[str, i
         counts[name] = len(parse_rules("\n".join(lines)))
         text = "\n".join([*header(found, what, command, ops, counts[name], len(lines)), "", *lines])
         write_text(folder / f"{name}.rules", f"{text}\n")
-    write_text(folder / "exceptions.txt", "".join(f"{line}\n" for line in found.exceptions))
+    write_text(folder / EXCEPTIONS, "".join(f"{line}\n" for line in found.exceptions))
     return counts
