@@ -44,6 +44,14 @@ def test_a_header_says_how_it_was_made(generated: Path) -> None:
         assert word in text
 
 
+def test_lists_with_breaks_of_lines_are_one_line_of_the_header(tmp_path: Path) -> None:
+    lists = ["--fragments", "scalar,\nmatrix", "--operators", "Relu,\n Transpose,Relu"]
+    assert run("generate", "--ops", 1, *lists, "--no-certificates", "--jobs", 1, "-o", tmp_path) == 0
+    first = (tmp_path / "basis.rules").read_text().splitlines()[0]
+    assert first.endswith(" --ops 1 --fragments scalar,matrix --operators Relu,Transpose")
+    RuleSet.load(tmp_path / "basis.rules")
+
+
 def test_options_alone_generate_the_same(generated: Path, tmp_path: Path) -> None:
     assert run(*SMALL, "-o", tmp_path / "again", "--work", tmp_path / "work") == 0
     assert contents(tmp_path / "again") == contents(generated)

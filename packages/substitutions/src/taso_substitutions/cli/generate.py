@@ -115,8 +115,7 @@ def _settings(max_shape: str, ops: int, fragments: str, operators: str) -> list[
         raise OptionError(f"expected --max-shape such as 4x4x4x4, found {max_shape!r:.200}")
     if not 1 <= ops <= MOST_OPERATORS:
         raise OptionError(f"expected --ops of 1 to {MOST_OPERATORS}, found {ops}")
-    keys = [key.strip() for key in operators.split(",") if key.strip()]
-    return chosen_fragments(fragments, [int(size) for size in max_shape.split("x")], keys)
+    return chosen_fragments(fragments, [int(size) for size in max_shape.split("x")], _listed(operators))
 
 
 def _shard(fragments: list[Fragment], shard: str) -> list[Fragment]:
@@ -151,9 +150,14 @@ def check_memory(fragments: list[Fragment], ops: int, jobs: int, limit: float) -
 
 def _command(max_shape: str, ops: int, fragments: str, operators: str, most: int) -> str:
     words = ["taso-gen-subst", "--max-shape", max_shape, "--ops", str(ops)]
-    words += ["--fragments", fragments] if fragments != "all" else []
-    words += ["--operators", operators] if operators else []
+    words += ["--fragments", ",".join(_listed(fragments))] if fragments != "all" else []
+    words += ["--operators", ",".join(_listed(operators))] if _listed(operators) else []
     return " ".join([*words, *(["--most", str(most)] if most != MOST else [])])
+
+
+def _listed(text: str) -> list[str]:
+    """Return the words of a comma-separated list, each once, without what is around them: maybe breaks of lines."""
+    return list(dict.fromkeys(word.strip() for word in text.split(",") if word.strip()))
 
 
 def _write(pipeline: Pipeline, found: Generated, output: Path, ops: int, command: str, certificates: bool) -> None:
