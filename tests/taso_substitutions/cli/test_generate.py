@@ -2,6 +2,7 @@ import shutil
 import subprocess
 import sys
 import time
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -50,6 +51,16 @@ def test_lists_with_breaks_of_lines_are_one_line_of_the_header(tmp_path: Path) -
     first = (tmp_path / "basis.rules").read_text().splitlines()[0]
     assert first.endswith(" --ops 1 --fragments scalar,matrix --operators Relu,Transpose")
     RuleSet.load(tmp_path / "basis.rules")
+
+
+def test_memory_is_estimated_only_for_what_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    estimated: list[str] = []
+    module = import_module("taso_substitutions.cli.generate")  # the package has the command under this name
+    monkeypatch.setattr(module, "estimated_bytes", lambda fragment, _: estimated.append(fragment.name) or 0)
+    options = ["--ops", 1, "--operators", "MatMul", "--jobs", 1, "--work", tmp_path, "--resume", "--shard", "1/1"]
+    for fragments in ("scalar", "scalar,matrix"):
+        assert run("generate", *options, "--fragments", fragments) == 0
+    assert estimated == ["scalar", "matrix"]
 
 
 def test_options_alone_generate_the_same(generated: Path, tmp_path: Path) -> None:

@@ -55,10 +55,10 @@ def generate(
     command = _command(max_shape, ops, fragments, operators, most)
     if not shard:
         check_writable(output, force=force, resumed=command if resume else "")
-    check_memory(mine, ops, jobs, memory)
     folder = WorkFolder(work or output / "work", resume=resume, force=force)
     with Display() as display, engine(engine_name, jobs) as running:
         pipeline = Pipeline(running, folder, display)
+        check_memory(pipeline.missing(mine, ops), ops, jobs, memory)
         if shard:
             pipeline.fragments(mine, ops)
         else:
