@@ -95,7 +95,8 @@ def test_warning_is_one_line():
 def test_signals_end_in_order(sent, code, tmp_path):
     """Also if they come twice, to the process and to its group; what would be written is removed."""
     program = (
-        "import time; from taso_gym.atomic import replacing; from taso_gym.console import run_app\n"
+        "import signal, time; from taso_gym.atomic import replacing; from taso_gym.console import run_app\n"
+        f"signal.signal({int(sent)}, signal.SIG_DFL)\n"
         "def work():\n"
         f"    with replacing({str(tmp_path / 'out')!r}):\n"
         "        print('ready', flush=True); time.sleep(60)\n"

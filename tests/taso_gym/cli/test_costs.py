@@ -68,7 +68,7 @@ def test_profile_says_what_could_not_be_measured(tmp_path, capsys):
 
 def test_a_profile_says_nothing_of_speed_where_sizes_depend_on_values(tmp_path, capsys):
     path = tmp_path / "nonzero.onnx"
-    onnx.save(parsed("g (float[64, 64] x) => (int64[2, n] y) { a = Relu(x)\n y = NonZero(a) }"), path)
+    onnx.save(parsed("g (float[512, 512] x) => (int64[2, n] y) { a = Relu(x)\n y = NonZero(a) }"), path)
     assert run("profile", path, "--cache", tmp_path / "cache.db") == 0
     said = capsys.readouterr().out
     assert re.search(r"NonZero.* y +│ .*│ – +│ – +│ – +│", said)

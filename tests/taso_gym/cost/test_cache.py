@@ -31,6 +31,16 @@ for _ in range(100):
     Cache(sys.argv[1]).change("count", lambda text: str(int(text or 0) + 1))
 """
 
+LOCKED = """
+import fcntl, sys
+with open(sys.argv[1], "r+b") as file:
+    try:
+        fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, 510, 0x40000002)  # the bytes that SQLite's readers share
+    except OSError:
+        sys.exit(0)
+sys.exit(1)
+"""
+
 
 def writer(path: Path, name: str, count: int) -> subprocess.Popen[str]:
     """Start a process that writes ``count`` entries."""
@@ -232,14 +242,29 @@ def test_a_fork_loses_nothing(tmp_path: Path) -> None:
 
 def test_what_becomes_of_a_text_is_written_while_nobody_else_writes(tmp_path: Path) -> None:
     cache = Cache(tmp_path / "c")
-    processes = [subprocess.Popen([sys.executable, "-c", COUNTER, str(cache.path)]) for _ in range(2)]
-    for process in processes:
-        assert process.wait() == 0
-    assert cache.get("count") == "200"
+    processes = [subprocess.Popen([sys.executable, "-c", COUNTER, str(cache.path)]) for _ in range(3)]
+    assert [process.wait() for process in processes] == [0] * 3
+    assert cache.get("count") == "300"
     with pytest.raises(ZeroDivisionError):
         cache.change("count", lambda _: str(1 // 0))
     cache.change("count", lambda text: f"{text} still")
-    assert cache.get("count") == "200 still"
+    assert cache.get("count") == "300 still"
+
+
+def is_locked(path: Path) -> bool:
+    """Whether SQLite shows other processes that this one has a file open."""
+    return subprocess.run([sys.executable, "-c", LOCKED, str(path)]).returncode == 0
+
+
+def test_a_second_cache_of_a_file_leaves_the_locks_of_the_first(tmp_path: Path) -> None:
+    """Else another process takes itself for the last one, and deletes what was written meanwhile."""
+    cache = Cache(tmp_path / "c")
+    cache.put("a", "1")
+    assert is_locked(cache.path)
+    assert Cache(cache.path).get("a") == "1"
+    assert is_locked(cache.path)
+    del cache
+    assert not is_locked(tmp_path / "c")
 
 
 def test_a_folder_whose_files_can_not_be_locked_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

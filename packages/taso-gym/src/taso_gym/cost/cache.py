@@ -15,7 +15,7 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
-from weakref import WeakSet
+from weakref import WeakSet, finalize
 
 from taso_gym.checks import check_path
 from taso_gym.errors import CostError, one_line
@@ -55,7 +55,8 @@ class Cache:
         """
         self.path, self._own = check_path(path, "the path of a cache") if path else default_path(), path is None
         self._connection: sqlite3.Connection | None = None
-        self._process = 0
+        self._process, self._inode = 0, (0, 0)
+        self._closing: finalize[..., Cache] | None = None
 
     def get(self, key: str) -> str | None:
         """Return the text of a key, or None.
@@ -118,9 +119,9 @@ class Cache:
 
     def close(self) -> None:
         """Close the file."""
-        if self._connection is not None and self._process == os.getpid():
-            self._connection.close()
-        self._connection = None
+        if self._closing is not None and self._process == os.getpid():
+            self._closing()
+        self._connection = self._closing = None
 
     def _run(self, action: Callable[[sqlite3.Connection], T]) -> T:
         for attempt in range(2):
@@ -137,6 +138,8 @@ class Cache:
     def _open(self) -> sqlite3.Connection:
         if self._connection is None or self._process != os.getpid():  # a connection doesn't survive a fork
             self._connection, self._process = self._connect(), os.getpid()
+            self._inode = _inode(self.path)
+            self._closing = finalize(self, self._connection.close)  # else it is closed some time: it refers to itself
             _OPEN.add(self)
         return self._connection
 
@@ -165,12 +168,16 @@ class Cache:
             raise CostError(f"expected a folder for the cache, found none at {self.path.parent}")
         if self.path.is_dir():
             raise CostError(f"expected a file for the cache, found the folder {self.path}")
-        if self._own or not self.path.is_file() or not self.path.stat().st_size:
+        if self._own or not self.path.is_file() or not self.path.stat().st_size or self._is_open():
             return
         with self.path.open("rb") as file:
             found = file.read(len(MAGIC))
         if found != MAGIC:
             raise CostError(f"expected a cache of measurements, found a file that is none: {self.path}")
+
+    def _is_open(self) -> bool:
+        """Whether this process has the file open: to open it otherwise, and close it, drops the locks that it holds."""
+        return any(each._connection is not None and each._inode == _inode(self.path) for each in list(_OPEN))
 
     def _checked(self) -> sqlite3.Connection:
         db = sqlite3.connect(self.path, timeout=WAIT_S, isolation_level=None, check_same_thread=False)
@@ -208,7 +215,12 @@ class Cache:
 
     def __getstate__(self) -> dict[str, Any]:
         """Pickle the path alone."""
-        return {**self.__dict__, "_connection": None}
+        return {**self.__dict__, "_connection": None, "_closing": None}
+
+
+def _inode(path: Path) -> tuple[int, int]:
+    found = path.stat()
+    return found.st_dev, found.st_ino
 
 
 @contextmanager
