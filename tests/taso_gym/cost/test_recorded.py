@@ -43,7 +43,7 @@ def test_what_was_recorded_is_read_back(tmp_path: Path) -> None:
     found = RecordedCost(str(tmp_path / "mine.json.gz"), strict=True)
     assert found.table == table and seen == [(2, 2)]
     assert found.graph(mlp()) == OnnxRuntimeCost(cache=tmp_path / "cache.sqlite").graph(mlp())  # in turns
-    assert found.view_ps == table.view_ps == measured.in_turns([mlp()], 0.0).view_ps > 0
+    assert found.view_ps == table.view_ps == measured.in_turns([mlp()], 0.0).view_ps
     assert "CPUExecutionProvider" in found.key and next(iter(table.costs.values())).operators == "MatMul Add Relu"
 
 
