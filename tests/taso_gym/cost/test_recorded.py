@@ -35,15 +35,17 @@ from taso_gym.tensor import TensorType
 
 def test_what_was_recorded_is_read_back(tmp_path: Path) -> None:
     pytest.importorskip("onnxruntime")
-    measured = OnnxRuntimeCost(cache=tmp_path / "cache.sqlite")
+    caches = [tmp_path / f"cache-{number}.sqlite" for number in range(10)]  # on a busy machine a view may seem free
+    cache = next(path for path in caches if OnnxRuntimeCost(cache=path).in_turns([mlp()]).view_ps)
+    measured = OnnxRuntimeCost(cache=cache)
     seen: list[tuple[int, int]] = []
     regions = [region for graph in (mlp(), mlp(rows=2), mlp()) for region in measured.regions(graph)]
     table = record(regions, measured, lambda *at: seen.append(at), "perceptrons")
     table.save(tmp_path / "mine.json.gz")
     found = RecordedCost(str(tmp_path / "mine.json.gz"), strict=True)
     assert found.table == table and seen == [(2, 2)]
-    assert found.graph(mlp()) == OnnxRuntimeCost(cache=tmp_path / "cache.sqlite").graph(mlp())  # in turns
-    assert found.view_ps == table.view_ps == measured.in_turns([mlp()], 0.0).view_ps
+    assert found.graph(mlp()) == OnnxRuntimeCost(cache=cache).graph(mlp())  # in turns
+    assert found.view_ps == table.view_ps == measured.in_turns([mlp()], 0.0).view_ps > 0
     assert "CPUExecutionProvider" in found.key and next(iter(table.costs.values())).operators == "MatMul Add Relu"
 
 

@@ -11,7 +11,7 @@ from typing import Generic, NamedTuple, TypeVar
 
 from taso_gym.cost.blocks import Blocks, BlocksByGraph
 from taso_gym.cost.layout import Layouts
-from taso_gym.graph import OUTPUT_BITS, Graph, Leaf, Node, output_index
+from taso_gym.graph import OUTPUT_BITS, Graph, Leaf, Node, output_index, value_of
 from taso_gym.tensor import ValueType
 
 K = TypeVar("K")
@@ -121,6 +121,6 @@ class Remembered(Generic[T]):
         """
         node_ids = set(node_ids)
         moved = self._blocks.moved(before, after, node_ids)
-        there = (i for i in node_ids if i in before.nodes or i << OUTPUT_BITS in before.leaves)
+        there = (i for i in node_ids if i in before.nodes or value_of(i) in before.leaves)
         looked = (self._looked.get(node_id, ()) for node_id in there)
         return set[int]().union(*looked, *(self._asked.get(value, ()) for value in moved))
