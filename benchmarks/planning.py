@@ -36,6 +36,7 @@ from taso_agents.world_models import world_model
 from taso_agents.world_models.fit import FitSettings, fit
 from taso_gym.atomic import write_text
 from taso_gym.registration import env_id
+from taso_gym.rules.ruleset import RuleSet
 from taso_gym.search import Budget, run
 
 TRUE_BEAMS = {"true 1x16": BeamSettings(1, 16, 8, 4), "true 4x32": BeamSettings(4, 32, 8, 4)}
@@ -168,8 +169,9 @@ def one_seed(network: str, seed: int, options: argparse.Namespace) -> dict[str, 
 
 
 def recalled(seed: int, options: argparse.Namespace) -> dict[str, Curve]:
-    """Return the curves of a seed, from its file if there is one of the same settings."""
-    settings = [options.network, options.steps, f"{options.cpu:g}s", *options.kinds, seed]
+    """Return the curves of a seed, from its file if there is one of the same settings and rules."""
+    rules = RuleSet.load("default").digest[:12]
+    settings = [options.network, options.steps, f"{options.cpu:g}s", *options.kinds, rules, seed]
     path = options.folder / f"{'-'.join(map(str, settings))}.json" if options.folder else None
     if path and path.exists():
         return json.loads(path.read_text())

@@ -1,8 +1,9 @@
 """The temperature sweep of the dissertation (Table 5.1, Figures 5.5 and 5.6), right and as the published code had it.
 
 ``python benchmarks/table_5_1.py --out table`` writes one line a run into ``table/runs.jsonl``, and leaves out what is
-there, so that it can be killed and begun again; a folder holds runs of the same settings (``settings.json``). World
-models are files beside it, one a seed, shared by all τ, and controllers with them, one a run, for ``taso-agents gap``.
+there, so that it can be killed and begun again; a folder holds runs of the same settings and rules
+(``settings.json``). World models are files beside it, one a seed, shared by all τ, and controllers with them, one a
+run, for ``taso-agents gap``.
 
 Right: scores of dreams and of real episodes are the same sum of rewards, played by the trained controller with chance.
 As published (``--published``): see `benchmarks/support/published.py`.
@@ -43,6 +44,7 @@ from taso_agents.training.evaluate import play_policy
 from taso_agents.world_models.fit import fit
 from taso_agents.world_models.mdn_rnn import load_world_model
 from taso_gym.atomic import write_text
+from taso_gym.rules.ruleset import RuleSet
 
 TEMPERATURES = (0.1, 0.5, 0.75, 1.0, 1.2, 1.5, 1.75, 2.0, 2.5, 3.0)
 PUBLISHED_TEMPERATURES = (0.5, 1.0, 2.0)
@@ -155,6 +157,7 @@ VARIED = {"out", "published", "world_model", "seeds", "temperatures"}
 def claim(folder: Path, options: argparse.Namespace) -> str | None:
     """Make a folder for runs of these settings; return what is wrong with it if it holds runs of others."""
     settings = {name: value for name, value in vars(options).items() if name not in VARIED}
+    settings["rules"] = RuleSet.load("default").digest
     path = folder / "settings.json"
     if not path.exists():
         folder.mkdir(parents=True, exist_ok=True)

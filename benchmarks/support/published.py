@@ -28,7 +28,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv
 
 from taso_agents.data.collect import collect, empty_dataset, random_actor
 from taso_agents.data.episodes import Dataset
-from taso_agents.dreams.env import imagine
+from taso_agents.dreams.imagined import imagine
 from taso_agents.dreams.latent import LatentObservation, latent_observation, latent_space
 from taso_agents.environment.real_env import make_env
 from taso_agents.policies.latent_policy import LatentPolicy

@@ -10,8 +10,9 @@ from agent_batches import collected
 
 from taso_agents.data.collect import greedy_actor, random_actor
 from taso_agents.data.episodes import Dataset
-from taso_agents.dreams.env import DreamEnv, DreamSettings, DreamVectorEnv, imagine
+from taso_agents.dreams.env import DreamEnv, DreamSettings, DreamVectorEnv
 from taso_agents.dreams.gap import horizons, one_step
+from taso_agents.dreams.imagined import imagine
 from taso_agents.dreams.latent import LatentObservation
 from taso_agents.dreams.settings import DreamTrainSettings
 from taso_agents.dreams.starts import Starts, starts_of

@@ -396,7 +396,7 @@ def test_memory_that_is_too_short_to_find_the_rule_is_said(tmp_path, monkeypatch
     onnx.save(parsed(DOUBLED, w=np.float32(3)), path)
     result = optimize(onnx_io.from_model(parsed(DOUBLED, w=np.float32(2))), "greedy", budget=Budget(steps=50))
     monkeypatch.setattr(Result, "equal_part", full)
-    monkeypatch.setattr(sys.modules["taso_gym.cli.deliver"], "_expect_read", lambda *_: None)
+    monkeypatch.setattr(sys.modules["taso_gym.cli.equality"], "_expect_read", lambda *_: None)
     with pytest.raises(EquivalenceError, match=r"^different: .*; memory is too short to find out why: nothing was"):
         deliver(path, out, result, Wanted(timed=False))
     assert not out.exists()
@@ -406,7 +406,7 @@ def test_what_there_is_no_room_to_compare_is_written_by_force(model, monkeypatch
     def full(*_, **__):
         raise CostError("expected room for a model in /tmp, found no space")
 
-    monkeypatch.setattr(sys.modules["taso_gym.cli.deliver"], "compare", full)
+    monkeypatch.setattr(sys.modules["taso_gym.cli.equality"], "compare", full)
     out = model.with_name("out.onnx")
     assert run("optimize", model, "-o", out, "--no-measure") == 2
     assert "found no space; nothing was written" in capsys.readouterr().err and not out.exists()

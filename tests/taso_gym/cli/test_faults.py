@@ -121,7 +121,7 @@ def test_a_result_that_is_not_equal_is_written_only_by_force(
 ) -> None:
     """Here even the original differs, since the comparison is replaced by one that always finds a difference."""
     off = Report((OutputReport("y", Difference(0.5, 0.5, 1e-4)),), ("",), "float64 reference")
-    monkeypatch.setattr("taso_gym.cli.deliver.compare", lambda *_, **__: off)
+    monkeypatch.setattr("taso_gym.cli.equality.compare", lambda *_, **__: off)
     path, out = tmp_path / "model.onnx", tmp_path / "out.onnx"
     onnx.save(parsed("g (float[3] x) => (y) { a = Neg(x)\n b = Neg(a)\n y = Exp(b) }"), path)
     assert run("optimize", path, "-o", out, *STEPS) == 2

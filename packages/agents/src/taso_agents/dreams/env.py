@@ -14,12 +14,12 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 from torch import Tensor
 
+from taso_agents.dreams.imagined import imagine
 from taso_agents.dreams.latent import latent_observation, latent_space
 from taso_agents.dreams.seeds import one_seed
 from taso_agents.dreams.settings import check_temperature
 from taso_agents.dreams.starts import Starts
 from taso_agents.environment.real_env import Arrays
-from taso_agents.world_models.base import Memory
 from taso_agents.world_models.mdn_rnn import WorldModel, load_world_model
 from taso_gym.checks import check_limits, check_positive
 from taso_gym.errors import CheckpointError, OptionError
@@ -39,56 +39,6 @@ class DreamSettings(NamedTuple):
     max_steps: int = 100
     branch: int | None = None
     invalid_penalty: float = -1.0
-
-
-class Imagined(NamedTuple):
-    """What a batch of imagined steps leads to.
-
-    Attributes:
-        latent: (B, Z).
-        counts: (B, N) locations of each substitution; 0 where the dream ended.
-        memory: what the world model remembers, two of (B, H).
-        reward: (B,) in % of the start graph's cost.
-        ended: (B,) nothing is left to substitute.
-    """
-
-    latent: Tensor
-    counts: Tensor
-    memory: Memory
-    reward: Tensor
-    ended: Tensor
-
-
-@torch.no_grad()
-def imagine(
-    model: WorldModel,
-    latent: Tensor,
-    counts: Tensor,
-    memory: Memory,
-    actions: Tensor,
-    temperature: float,
-    generator: torch.Generator | None = None,
-) -> Imagined:
-    """Take one step in the dream.
-
-    Args:
-        model: what dreams.
-        latent: (B, Z) where the dreams are.
-        counts: (B, N) locations of each substitution there.
-        memory: two of (B, H).
-        actions: (B, 2) substitution and location, none of them NO-OP.
-        temperature: of what is drawn; 0 takes the most likely.
-        generator: what it is drawn with; torch's own by default.
-    """
-    prediction, _, memory = model(latent[:, None], counts[:, None], actions[:, None, 0], actions[:, None, 1], memory)
-    latent, following = model.follow(prediction, counts[:, None], temperature, generator)
-    following = following[:, 0]
-    ended = ~(following > 0).any(1)
-    if model.has_gradients:  # else what is left is known as soon as it is there
-        ended |= prediction.end[:, 0] > 0
-    following = following * ~ended[:, None]
-    reward = prediction.reward[:, 0] * model.reward_scale
-    return Imagined(latent[:, 0], following, memory, reward, ended)
 
 
 class DreamVectorEnv(VectorEnv[Arrays, NDArray[np.int64], NDArray[Any]]):

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from taso_agents.data.episodes import Dataset
-from taso_agents.dreams.env import imagine
+from taso_agents.dreams.imagined import imagine
 from taso_agents.dreams.starts import Moments, everywhere
 from taso_agents.world_models.fit import Sequences, encode_all, pad_episodes
 from taso_agents.world_models.mdn_rnn import WorldModel

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from taso_agents.data.collect import Actor
-from taso_agents.dreams.env import imagine
+from taso_agents.dreams.imagined import imagine
 from taso_agents.dreams.latent import Follower
 from taso_agents.environment.real_env import Action, Arrays, state_of, with_ids
 from taso_agents.world_models.mdn_rnn import WorldModel

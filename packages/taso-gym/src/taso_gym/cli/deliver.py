@@ -9,15 +9,14 @@ from typing import NamedTuple
 
 from taso_gym import onnx_io
 from taso_gym.atomic import replacing
+from taso_gym.cli.equality import DifferenceError, compared, equal_part
 from taso_gym.cli.settings_file import put_settings
 from taso_gym.cli.timing import RESULT, SET, say_on_all_cores, timed
-from taso_gym.console import console, say
+from taso_gym.console import say
 from taso_gym.cost import bind_dims
 from taso_gym.cost.measure import SessionSettings
 from taso_gym.cost.measurement import MIN_GAIN, Measurement, Speedup
 from taso_gym.cost.session_settings import DEFAULT, best_settings
-from taso_gym.equivalence import Baseline
-from taso_gym.equivalence import validate as compare
 from taso_gym.errors import CostError, EquivalenceError
 from taso_gym.result import Result
 
@@ -58,10 +57,6 @@ class _Timing(NamedTuple):
     interrupted: bool = False
 
 
-class _DifferenceError(EquivalenceError):
-    """The result computes something else than the original."""
-
-
 class _NotFaster(Exception):  # noqa: N818 - a reason to write nothing, not an error
     """The result isn't measurably faster than the original."""
 
@@ -90,52 +85,15 @@ def deliver(
     """
     try:
         _deliver(model, output, result, wanted)
-    except _DifferenceError as error:
-        left, culprits = _equal_part(model, result, error)
+    except DifferenceError as error:
+        left, culprits = equal_part(model, result, error)
         say(f"left out: {', '.join(culprits)}; {left.improvement_percent:.2f} % saved without")
         if on_left:
             on_left(left)
         try:
             _deliver(model, output, left, wanted, f"is left without {', '.join(culprits)}")
-        except _DifferenceError as still:
+        except DifferenceError as still:
             raise EquivalenceError(f"{still}; nothing was written") from still
-
-
-def _equal_part(model: Path, result: Result, error: _DifferenceError) -> tuple[Result, tuple[str, ...]]:
-    """Return what is left of a result without the rules that make it differ, and these.
-
-    Raises:
-        EquivalenceError: there are none, the model itself isn't read as it is run, or memory is too short to find out.
-    """
-    dims = result.original.info.dims
-    try:
-        _expect_read(model, result, error)
-        say(f"{error}: looking for the rule that makes it differ")
-        rest = result.equal_part(Baseline(model, dims).differs)  # its sites were equal, each by itself
-        if rest and not rest[1]:  # only logits or whole numbers show it
-            first = result.start if result.is_loop else model
-            rest = result.equal_part(lambda graph: not compare(first, graph, dims=dims).ok, for_one=True)
-    except MemoryError as short:
-        raise EquivalenceError(f"{error}; memory is too short to find out why: nothing was written") from short
-    if rest is None or not rest[1]:
-        raise EquivalenceError(f"{error}; nothing was written") from error
-    return rest
-
-
-def _expect_read(model: Path, result: Result, error: _DifferenceError) -> None:
-    """Refuse a model that isn't equal to itself as it was read: it isn't for a rule that the result differs.
-
-    Raises:
-        EquivalenceError: it isn't.
-    """
-    dims = result.original.info.dims
-    if compare(model, result.original, dims=dims).ok:
-        return
-    same = onnx_io.load(model).info.opsets == result.original.info.opsets
-    what = (
-        "the model itself isn't read as onnxruntime runs it" if same else "conversion changes what the model computes"
-    )
-    raise EquivalenceError(f"{error}: {what}; nothing was written")
 
 
 def _deliver(model: Path, output: Path, result: Result, wanted: Wanted, nothing: str = "was found") -> None:
@@ -146,7 +104,7 @@ def _deliver(model: Path, output: Path, result: Result, wanted: Wanted, nothing:
     try:
         with replacing(output) as temporary:
             onnx_io.save(result.graph, temporary, final=output)
-            ran = _compare(model, temporary, result, wanted)
+            ran = compared(model, temporary, result, wanted.provider, force=wanted.force)
             timing = _measured(model, temporary, result, wanted) if ran else _Timing()
             if timing.interrupted and not wanted.force and _is_same(model, output):
                 say(f"{model} stays as it is: what was found isn't timed, as that was interrupted")
@@ -236,33 +194,6 @@ def _expect_fits(result: Result, *, force: bool) -> None:
             f"expected a result within {limit:,} bytes of memory, found none below {after:,} (the model as given: "
             f"{before:,}); nothing was written"
         )
-
-
-def _compare(model: Path, written: Path, result: Result, wanted: Wanted) -> bool:
-    """Compare the file as given and the result, print how far they differ, and return whether they could be run.
-
-    Where the result is a loop over samples, what it runs for one is compared first: its Softmax can be left out.
-
-    Raises:
-        EquivalenceError: they differ or can't be compared, and nothing forces us.
-    """
-    rewritten = result.rewriting
-    try:
-        report = compare(*rewritten, rewritten=rewritten) if result.is_loop else None
-        if report is None or report.ok:
-            report = compare(model, written, dims=result.original.info.dims, rewritten=rewritten)
-    except (EquivalenceError, CostError, MemoryError) as error:  # a custom operator perhaps, or no room
-        why = str(error) or "memory is short"
-        if not wanted.force:
-            raise EquivalenceError(f"{why}; nothing was written") from error
-        say(f"not compared: {why}")
-        return False
-    console.print(report)
-    if wanted.provider != "cpu":
-        say("compared on the CPU: taso-gym compares nothing on a GPU")
-    if not report.ok and not wanted.force:
-        raise _DifferenceError(report.verdict)
-    return True
 
 
 def _measured(model: Path, written: Path, result: Result, wanted: Wanted) -> _Timing:

@@ -15,22 +15,22 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
-from taso_gym.batch import batch_size, for_one_sample, in_a_loop, nodes_of_batch
+from taso_gym.batch import batch_size, for_one_sample
 from taso_gym.cost.dims import bind_dims
 from taso_gym.cost.measure import measure
 from taso_gym.cost.measurement import Measurement
-from taso_gym.cost.memory import constant_bytes
 from taso_gym.cost.onnxruntime import OnnxRuntimeCost
 from taso_gym.equivalence import Baseline
-from taso_gym.errors import ModelError, TasoError
+from taso_gym.errors import TasoError
 from taso_gym.graph import Graph
 from taso_gym.rules.state import Match, RewriteState
 from taso_gym.search.bouts import Bout, expected_seconds
 from taso_gym.search.checkpoint import Checkpoint
 from taso_gym.search.contest import FIRST, IDLE, Contest
 from taso_gym.search.equal import Screen
-from taso_gym.search.finalist import Finalist, remaining, retraced
+from taso_gym.search.finalist import Finalist, remaining
 from taso_gym.search.guards import NAMED, RACED, guarded, pays
+from taso_gym.search.loops import is_loop, may_loop, of_batch, time_ps, way_of_batch
 from taso_gym.search.race import race
 from taso_gym.search.rivals import AS_GIVEN
 from taso_gym.search.run import GRACE_S, Budget, SearchResult, run
@@ -44,9 +44,6 @@ by which short kernels, as those for one sample, seem to take a quarter longer t
 COSTING = 0.5
 """Part of the time that is left which measuring what the model executes may have taken: as long as it may take again,
 for one sample, and longer where what the model executes was measured before, and what it does for one sample wasn't."""
-MOST_BYTES = 200_000_000
-"""Of weights that a network for one sample has, of twice as much after it was rewritten: they are in the loop's node,
-which is copied and parsed whole, and a network with more mostly reads them."""
 WHOLE, LOOP = "the batch at once", "sample by sample"
 
 
@@ -119,7 +116,7 @@ class ContestedSearch:
         before = self._taken_up()
         has_time = costing < COSTING * seconds and not self._interrupted
         lone = self._for_one_sample(spend._replace(seconds=SAMPLE * seconds), ends) if has_time else None
-        loop = lone if self._may_round and constant_bytes(self._start.graph) <= MOST_BYTES else None
+        loop = lone if self._may_round and may_loop(self._start.graph) else None
         left = self._first_part(ends - time.monotonic(), loop)
         enough = spend._replace(seconds=left)
         if self._interrupted:
@@ -196,7 +193,7 @@ class ContestedSearch:
             left = max(spend.seconds - (time.monotonic() - began), 0.0)
             lone = self._first(start, spend._replace(seconds=left))
             lone = self._screened(lone, ends)
-            self._known = self._way_of_batch(lone)
+            self._known = way_of_batch(lone, self._start)
         except KeyboardInterrupt:
             self._interrupted = True
         except (TasoError, MemoryError, OSError) as error:  # a kernel that doesn't run for one sample, perhaps
@@ -217,11 +214,6 @@ class ContestedSearch:
             self._start = RewriteState(self._start.graph, rules, self._model)
         return left
 
-    def _way_of_batch(self, lone: Finalist) -> list[Match]:
-        """Return the way to what was found for one sample, as far as there is one for the batch."""
-        start = RewriteState(self._start.graph, self._start.rules)
-        return retraced(lone.way, start, nodes_of_batch(lone.start.graph, start.graph))[1]
-
     def _first(self, start: RewriteState, spend: Budget, **kept: Any) -> Finalist:
         found = run(start, self._search, spend, self._seed, **kept, **self._options)
         self._explored += found.explored
@@ -236,7 +228,7 @@ class ContestedSearch:
             is_better = loop.found.path and not whole.found.path and self._time_ps(loop) < self._time_ps(whole)
             return self._written(loop, *left) if cut_short and is_better else left
         try:
-            raced = self._whole(loop)
+            raced = of_batch(loop, self._start.graph)
             until = time.monotonic() + LAST * (ends - time.monotonic())
             is_faster = self._wins((WHOLE, whole.graph), LOOP, raced, self._time_ps(whole) / 1e9, until)
         except KeyboardInterrupt:
@@ -255,7 +247,7 @@ class ContestedSearch:
 
     def _contest(self, first: Finalist, ends: float) -> tuple[Finalist, bool]:
         """Return the best of a contest, and whether that ended before its time, since all that it tries was tried."""
-        known = self._screen_of_one if self._is_loop(first) else None
+        known = self._screen_of_one if is_loop(first, self._start.graph) else None
         screen = known or Screen(Baseline(first.start.graph).differs, self._say)
         contest = Contest(first, self._search, self._seed, self._options, screen=screen, progress=self._progress)
         best = contest.run(ends - time.monotonic())
@@ -267,30 +259,15 @@ class ContestedSearch:
     def _written(self, best: Finalist, other: Finalist, graph: Graph) -> tuple[Finalist, Graph]:
         """Return the best with its graph for the model's batch, or the other with that where there can't be one."""
         try:
-            return best, self._whole(best)
+            return best, of_batch(best, self._start.graph)
         except KeyboardInterrupt:
             self._interrupted = True
         except (TasoError, MemoryError, OSError) as error:
             warnings.warn(f"what was found {LOOP} isn't the result: {error}", stacklevel=2)
         return other, graph
 
-    def _whole(self, finalist: Finalist) -> Graph:
-        """Return a finalist's graph as one for the model's batch.
-
-        Raises:
-            ModelError: its weights are too many for a loop.
-        """
-        if not self._is_loop(finalist):
-            return finalist.graph
-        if (found := constant_bytes(finalist.graph)) > 2 * MOST_BYTES:
-            raise ModelError(f"expected weights of at most {2 * MOST_BYTES} bytes in a loop, found {found}")
-        return in_a_loop(finalist.graph, self._start.graph)
-
-    def _is_loop(self, finalist: Finalist) -> bool:
-        return finalist.start.graph is not self._start.graph
-
     def _time_ps(self, finalist: Finalist) -> int:
-        return finalist.found.state.cost.time_ps * (self._samples if self._is_loop(finalist) else 1)
+        return time_ps(finalist, self._start.graph)
 
     def _say(self, what: str) -> None:
         if self._progress:
