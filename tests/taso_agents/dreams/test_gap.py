@@ -11,8 +11,8 @@ from agent_batches import collected
 from taso_agents.data.collect import greedy_actor
 from taso_agents.data.episodes import Dataset
 from taso_agents.dreams import gap
-from taso_agents.dreams.env import Imagined
 from taso_agents.dreams.gap import _compare, auc, horizons, one_step
+from taso_agents.dreams.imagined import Imagined
 from taso_agents.environment.real_env import make_env
 from taso_agents.world_models.fit import FitSettings, fit
 from taso_agents.world_models.mdn_rnn import WorldModel, WorldModelSettings

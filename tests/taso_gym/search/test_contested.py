@@ -24,7 +24,7 @@ from taso_gym.result import Result
 from taso_gym.rules.notation import parse_rules
 from taso_gym.rules.ruleset import RuleSet
 from taso_gym.rules.state import RewriteState
-from taso_gym.search import Budget, SearchResult, contested, loops, run
+from taso_gym.search import Budget, SearchResult, contested, run
 from taso_gym.search.contest import Contest
 from taso_gym.search.finalist import Finalist
 from taso_gym.search.race import Race
@@ -151,7 +151,7 @@ def test_the_batch_is_searched_from_what_was_found_for_one_sample(
     monkeypatch.setattr(Contest, "_search_by_costs", nothing)
     monkeypatch.setattr(Contest, "_leave_out", lambda *_: None)
     if not loops:
-        monkeypatch.setattr(loops, "MOST_BYTES", 0)
+        monkeypatch.setattr("taso_gym.search.loops.MOST_BYTES", 0)
     result = optimised(loops_are_fast=False, of_one=10.0)
     assert not result.is_loop and known == [2]
     assert {a.rule for a in result.applied} == {"relu-twice", "neg-twice"}
@@ -224,7 +224,7 @@ def test_what_differs_for_one_sample_is_not_searched_for_in_the_batch(
 
 
 def test_a_network_that_mostly_reads_weights_is_no_loop(optimised: Optimised, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loops, "MOST_BYTES", 4 * WIDTH * WIDTH - 1)
+    monkeypatch.setattr("taso_gym.search.loops.MOST_BYTES", 4 * WIDTH * WIDTH - 1)
     assert not optimised().is_loop
 
 
@@ -246,21 +246,21 @@ def test_what_is_left_of_a_loop_without_a_rule_is_a_loop(optimised: Optimised) -
 
 
 @pytest.mark.parametrize(
-    ("where", "what", "error"),
+    ("where", "error"),
     [
-        (contested, "RewriteState", CostError("a kernel failed")),
-        (contested, "in_a_loop", ModelError("too large")),
-        (contested, "race", CostError("it doesn't run")),
+        ("contested.RewriteState", CostError("a kernel failed")),
+        ("loops.in_a_loop", ModelError("too large")),
+        ("contested.race", CostError("it doesn't run")),
     ],
 )
 @pytest.mark.filterwarnings("ignore:sample by sample wasn't compared")
 def test_where_a_loop_fails_the_batch_is_the_result(
-    where: Any, what: str, error: Exception, optimised: Optimised, monkeypatch: pytest.MonkeyPatch
+    where: str, error: Exception, optimised: Optimised, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def failing(*_: Any, **__: Any) -> None:
         raise error
 
-    monkeypatch.setattr(where, what, failing)
+    monkeypatch.setattr(f"taso_gym.search.{where}", failing)
     result = optimised()
     assert not result.is_loop and {a.rule for a in result.applied} == {"relu-twice", "neg-twice"}
 
@@ -328,7 +328,7 @@ def test_where_what_a_contest_found_is_no_loop_what_was_found_before_is(
     """A rewrite may have made its weights too many."""
 
     def grown(contest: Contest, _: float) -> Finalist:
-        monkeypatch.setattr(loops, "MOST_BYTES", 2 * WIDTH * WIDTH - 1)
+        monkeypatch.setattr("taso_gym.search.loops.MOST_BYTES", 2 * WIDTH * WIDTH - 1)
         return replace(contest.best, name="grown")
 
     monkeypatch.setattr(Contest, "run", grown)
@@ -375,7 +375,7 @@ def test_what_was_found_for_one_sample_is_done_for_the_batch_where_it_was_interr
 
     monkeypatch.setattr(contested, "run", interrupted)
     if not loops:
-        monkeypatch.setattr(loops, "MOST_BYTES", 0)
+        monkeypatch.setattr("taso_gym.search.loops.MOST_BYTES", 0)
     result = optimised()
     assert result.search.interrupted and not result.is_loop
     assert {a.rule for a in result.applied} == {"relu-twice", "neg-twice"}
@@ -407,7 +407,7 @@ def test_where_there_is_no_room_for_a_race_the_first_search_has_its_time(
     monkeypatch.setattr(Contest, "_search_by_costs", nothing)
     monkeypatch.setattr(Contest, "_leave_out", lambda *_: None)
     if not loops:
-        monkeypatch.setattr(loops, "MOST_BYTES", 0)
+        monkeypatch.setattr("taso_gym.search.loops.MOST_BYTES", 0)
     optimised()
     left = 4.0 * part
     assert left - 1.0 < given[1] <= left
