@@ -1,6 +1,6 @@
 """The environment as a game: steps, ends, copies, illegal actions."""
 
-from copy import deepcopy
+from copy import copy, deepcopy
 
 import gymnasium as gym
 import numpy as np
@@ -12,6 +12,8 @@ from gymnasium.utils.env_checker import check_env
 from taso_gym import onnx_io
 from taso_gym.env import TasoGraphEnv
 from taso_gym.errors import OptionError, RuleError
+from taso_gym.observation.candidates import CandidateRows
+from taso_gym.observation.rows import GraphRows
 from taso_gym.rules.state import RewriteState
 from taso_gym.rules.state import check as check_state
 
@@ -207,6 +209,44 @@ def test_a_state_goes_to_another_environment():
     assert same(env.observe(), other.observe())
 
 
+def test_a_seed_that_is_refused_leaves_the_random_stream():
+    env = tiny_env(models=[tiny_graph(), tiny_graph(blocks=1)])
+    env.reset(seed=3)
+    clone, other = env.clone(), env.clone()
+    for seed in (-1, 1.5, "a"):
+        with pytest.raises(Exception, match=r"[Ss]eed"):
+            clone.reset(seed=seed)
+    drawn, expected = ([int(one.reset()[1]["model"]) for _ in range(16)] for one in (clone, other))
+    assert drawn == expected and set(drawn) == {0, 1}
+
+
+@pytest.mark.parametrize("where", [GraphRows, CandidateRows])
+def test_a_step_that_is_interrupted_is_as_if_it_hadnt_begun(where, monkeypatch):
+    env, other = tiny_env(), tiny_env()
+    for one in (env, other):
+        one.reset(seed=0)
+        walk(one, 5)
+    action, patch = env.sample_valid(np.random.default_rng(0)), where.patch
+
+    def interrupted(*given):
+        patch(*given)
+        monkeypatch.undo()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(where, "patch", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        env.step(action)
+    assert same(env.observe(), other.observe()) and env.path == other.path and env.state.graph == other.state.graph
+    assert same(walk(env, 20), walk(other, 20))
+
+
+def test_weights_are_held_once_however_it_is_copied():
+    graph = tiny_graph()
+    env = gym.make("TasoGraph-v0", model=graph)
+    env.reset()
+    assert env.spec.kwargs["model"] is graph and deepcopy(env).spec.kwargs["model"] is graph and copy(graph) is graph
+
+
 def test_a_state_of_another_game_is_refused():
     env = tiny_env()
     before, _ = env.reset()
@@ -215,6 +255,7 @@ def test_a_state_of_another_game_is_refused():
             rules=rule_set("relu-twice: Relu(Relu(x)) => Relu(x)")
         ),
         r"this environment's Layout\(.*matches=64.*found Layout\(.*matches=32": tiny_env(max_matches=32),
+        r"this environment's costs \(.*\), found one with others \(roofline:h200": tiny_env(cost="roofline:h200"),
     }
     for expected, other in others.items():
         other.reset()

@@ -85,6 +85,8 @@ def test_unknown_dim_is_refused(open_batch):
         ({"seed": "x"}, "expected a seed of 0 or more, found 'x'"),
         ({"objective": 5}, "expected a sum of quantities or an Objective as objective, found 5"),
         ({"checkpoint": 5}, "expected a path as checkpoint, found 5"),
+        ({"portable": "false"}, "expected True or False as portable, found 'false'"),
+        ({"finalists": 0.5}, r"expected True or False as finalists, found 0\.5"),
         ({"dims": {"batch": 1.5}}, "expected size of 'batch' to be a whole number from 0 on, found 1.5"),
     ],
 )

@@ -32,6 +32,8 @@ def test_it_plays_as_gymnasiums_vector_does(mode):
     assert ours.observation_space == theirs.observation_space and ours.action_space == theirs.action_space
     first, second = ours.reset(seed=4), theirs.reset(seed=4)
     assert same(first[0], second[0]) and same(unstacked(first[1]), unstacked(second[1]))
+    assert ours.np_random_seed == theirs.np_random_seed == (4, 5, 6)
+    assert [stream.random() for stream in ours.np_random] == [stream.random() for stream in theirs.np_random]
     rng = np.random.default_rng(0)
     for _ in range(50):
         moves = actions(ours.envs, rng)

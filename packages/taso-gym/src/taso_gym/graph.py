@@ -142,6 +142,14 @@ class Graph:
 
     __slots__ = ("hash", "info", "leaves", "next_id", "nodes", "uses")
 
+    def __copy__(self) -> Graph:
+        """Return itself."""
+        return self
+
+    def __deepcopy__(self, memo: dict[int, object]) -> Graph:
+        """Return itself: weights are held once."""
+        return self
+
     def __init__(
         self,
         nodes: dict[int, Node],

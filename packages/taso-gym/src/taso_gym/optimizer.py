@@ -13,6 +13,7 @@ from onnx import ModelProto
 from taso_gym import cost as costs
 from taso_gym import onnx_io
 from taso_gym.arguments import check_kinds
+from taso_gym.checks import check_bools
 from taso_gym.cost.objective import Objective
 from taso_gym.cost.onnxruntime import OnnxRuntimeCost
 from taso_gym.cost_model import CostModel
@@ -77,6 +78,7 @@ def optimize(
     """
     check_kinds(search=search, rules=rules, cost=cost, budget=budget)
     check_kinds(dims=dims, objective=objective, checkpoint=checkpoint)
+    check_bools(portable=portable, finalists=finalists)
     spend = budget if isinstance(budget, tuple) else Budget(budget)
     check_budget(spend)
     graph = model if isinstance(model, Graph) else onnx_io.load(model)

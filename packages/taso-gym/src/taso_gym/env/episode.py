@@ -60,16 +60,28 @@ class Episode:
     def play(self, xfer: int, location: int, max_steps: int, invalid_penalty: float) -> Outcome:
         """Make a move; an illegal one counts as a step, leaves the graph and adds ``invalid_penalty``."""
         previous, legal, stop = self.state, self.legal(xfer, location), xfer == self.observer.layout.xfers
-        self.steps += 1
         if legal and not stop:
-            match = previous.matches[xfer][location]
-            self.state = previous.apply(match)
-            self.observer.advance(self.state)
-            self.path.append(match)
+            self._rewrite(previous.matches[xfer][location])
+        self.steps += 1
         terminated = (legal and stop) or not self.observer.total
         truncated = not terminated and self.steps >= max_steps
         reward = float(self.reward.step(previous, self.state, terminated or truncated))
         return Outcome(reward if legal else reward + invalid_penalty, terminated, truncated, legal)
+
+    def _rewrite(self, match: Match) -> None:
+        """Apply a match; what Ctrl-C or want of memory ends halfway is as if it hadn't begun."""
+        rewrites, child = len(self.path), self.state.apply(match)
+        try:
+            self.observer.advance(child)
+            self.path.append(match)
+            self.state = child
+        except BaseException:
+            del self.path[rewrites:]
+            self.observer = self.start.observer.fork()
+            for known in self.path:
+                self.observer.advance(self.observer.state.apply(known))
+            self.state = self.observer.state
+            raise
 
     def info(self, xfer: int = -1, location: int = -1, legal: bool = True) -> dict[str, Any]:
         """Return the ``info`` after a move, or at the start: always the same keys and types: NumPy's, or bool."""

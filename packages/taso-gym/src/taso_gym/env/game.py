@@ -77,8 +77,8 @@ class GraphGame(gym.Env[Observation, Action]):
         """Do what `reset` does without the observation; return the info."""
         check_kinds(options=options)
         if seed is not None:
-            self._rng_state = None
             super().reset(seed=int(seed) if isinstance(seed, Integral) else seed)
+            self._rng_state = None
         self._episode = Episode(self._choose(options or {}), self._reward)
         return self._episode.info()
 
@@ -175,7 +175,7 @@ class GraphGame(gym.Env[Observation, Action]):
         """Go back to a point of an episode of this environment, of a clone or of another made alike.
 
         Raises:
-            OptionError: it is of an environment with other rules or of other sizes.
+            OptionError: it is of an environment with other rules, other costs or of other sizes.
         """
         check_kind("snapshot", snapshot, (Snapshot,), "what get_state returned")
         if snapshot.episode and snapshot.episode.start not in self.starts:
@@ -229,6 +229,9 @@ class GraphGame(gym.Env[Observation, Action]):
             raise OptionError(f"expected {expected}, found one with others ({start.rules.digest})")
         if start.layout != self.layout:
             raise OptionError(f"expected a snapshot with this environment's {self.layout}, found {start.layout}")
+        if start.cost.key not in {own.cost.key for own in self.starts}:
+            expected = f"a snapshot with this environment's costs ({self.starts[0].cost.key})"
+            raise OptionError(f"expected {expected}, found one with others ({start.cost.key})")
 
     def _choose(self, options: Mapping[str, Any]) -> Start:
         if unknown := [name for name in options if name != "model"]:

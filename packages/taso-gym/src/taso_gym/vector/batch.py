@@ -111,6 +111,16 @@ class TasoGraphVectorEnv(VectorEnv[Observation, Array, Array]):
         self._done = np.logical_or(ended[0], ended[1])
         return self._observe(), rewards, ended[0], ended[1], infos
 
+    @property
+    def np_random(self) -> tuple[np.random.Generator, ...]:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """The random stream of each, as of `SyncVectorEnv`."""
+        return tuple(env.np_random for env in self.envs)
+
+    @property
+    def np_random_seed(self) -> tuple[int, ...]:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """What each began with, as of `SyncVectorEnv`."""
+        return tuple(env.np_random_seed for env in self.envs)
+
     def action_masks(self) -> NDArray[np.bool_]:
         """Return the masks of all, (num_envs, N + 1 + L)."""
         return np.stack([env.action_masks() for env in self.envs])
