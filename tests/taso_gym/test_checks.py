@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from taso_gym.checks import (
+    MOST_THREADS,
     check_bools,
     check_choices,
     check_count,
@@ -13,6 +14,7 @@ from taso_gym.checks import (
     check_kind,
     check_positive,
     check_seed,
+    check_threads,
     check_whole,
     items_of,
 )
@@ -72,3 +74,12 @@ def test_what_is_neither_true_nor_false_is_named(value: Any) -> None:
     with pytest.raises(OptionError, match=f"expected True or False as portable, found {value!r}"):
         check_bools(portable=value)
     check_bools(portable=np.False_, flat=True)
+
+
+@pytest.mark.parametrize("value", [0, -1, 1.5, True, "2", MOST_THREADS + 1, 3 * 10**9])
+def test_what_is_no_number_of_threads_is_named(value: Any) -> None:
+    with pytest.raises(
+        OptionError, match=f"expected a whole number from 1 to {MOST_THREADS} as threads, found {value!r}"
+    ):
+        check_threads(value)
+    assert check_threads(np.int64(MOST_THREADS)) == MOST_THREADS

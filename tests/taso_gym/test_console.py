@@ -8,6 +8,7 @@ import threading
 from pathlib import Path
 
 import pytest
+import typer
 
 from taso_gym.console import dimensions, parse_bytes, run_app, say, seconds
 from taso_gym.errors import OptionError
@@ -145,3 +146,17 @@ def test_what_is_no_amount_of_memory_is_refused(text):
 def test_names_that_look_like_emoji_are_printed_as_they_are(capsys):
     say("/tmp/:x:/a:key:0.onnx")
     assert capsys.readouterr().out == "/tmp/:x:/a:key:0.onnx\n"
+
+
+def test_ctrl_c_in_a_command_is_said(monkeypatch, capsys):
+    """Typer turns it into an exit code of its own, without a word."""
+    app = typer.Typer()
+
+    @app.command()
+    def wait() -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(sys, "argv", ["wait"])
+    with pytest.raises(SystemExit) as ended:
+        run_app(app)
+    assert ended.value.code == 130 and capsys.readouterr().err == "interrupted\n"

@@ -163,7 +163,7 @@ def test_every_name_makes_a_reward(name):
         ("runtime", {"alpha": 1}, "expected no parameters for runtime, found 'alpha'"),
         ("measured", {"k": 1}, "among every, threads, provider, rounds, found 'k'"),
         ("measured", {"every": 0}, "expected every to be a whole number from 1 on, found 0"),
-        ("measured", {"threads": 0}, "expected threads to be a whole number from 1 on, found 0"),
+        ("measured", {"threads": 0}, "expected a whole number from 1 to 4096 as threads, found 0"),
         ("measured", {"rounds": "x"}, "expected rounds to be a whole number from 1 on, found 'x'"),
         ("measured", {"provider": "foo"}, "expected provider among cpu, cuda, found 'foo'"),
         ("measured", {"provider": []}, r"expected provider among cpu, cuda, found \[\]"),

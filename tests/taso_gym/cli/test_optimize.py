@@ -18,6 +18,8 @@ from torch import nn
 from taso_gym.cost.measure import SessionSettings
 from taso_gym.errors import CostError
 
+FUSED = "fused [reassociate]: Mul(MatMul(x, y), 2) => ms.FusedMatMul(x, y, alpha=2)\n"
+
 
 class Net(nn.Module):
     """A small network that is none of the built-in ones: convolutions, normalisation, attention over positions."""
@@ -288,15 +290,24 @@ def test_bad_input_is_one_message_and_exit_code_2(arguments, message, exported, 
         (("--search", "ranked:foo"), "a measure of cost, latency, found 'learned' and 'foo'"),
         (("--alpha", "nan"), "expected an alpha of 1 or more, found nan"),
         (("--checkpoint", "{text}"), "expected a search checkpoint, found damaged data in"),
+        (("--search", "policy:none.pt"), "none.pt"),
+        (("--cost", "roofline:abacus"), "abacus"),
+        (("--cost", "recorded"), "expected a table among"),
+        (("--rules", "{none}"), "expected a rule of class reassociate or stricter in"),
+        (("--rules", "{fused}", "--portable"), "expected a rule of the ONNX standard of class reassociate or"),
+        (("--rules", "{fused}", "--numerics", "exact"), "expected a rule of class exact or stricter in"),
     ],
 )
 def test_rules_and_options_are_checked_before_the_model_is_run(wrong, message, exported, tmp_path, monkeypatch, capsys):
     def run_model(*_):
         raise CostError("the model was run")
 
-    (text := tmp_path / "text.txt").write_text("no checkpoint")
+    files = {"text": ("text.txt", "no checkpoint"), "none": ("none.rules", ""), "fused": ("fused.rules", FUSED)}
+    given = {name: tmp_path / file for name, (file, _) in files.items()}
+    for name, (_, content) in files.items():
+        given[name].write_text(content)
     monkeypatch.setattr(sys.modules["taso_gym.cli.optimize"], "expect_runs", run_model)
-    assert run("optimize", exported, "-o", tmp_path / "out.onnx", *(a.format(text=text) for a in wrong)) == 2
+    assert run("optimize", exported, "-o", tmp_path / "out.onnx", *(a.format(**given) for a in wrong)) == 2
     assert message in capsys.readouterr().err
 
 

@@ -87,9 +87,9 @@ def test_an_unknown_option_names_the_choices() -> None:
         (RooflineCost, {}, "expected a name or CostModel as cost, found <class"),
         ("roofline", {"dims": {"a": "x"}}, "expected a non-negative integer as dimension 'a', found 'x'"),
         ("roofline", {"dims": {"a": 1.5}}, "expected a non-negative integer as dimension 'a', found 1.5"),
-        ("onnxruntime", {"threads": "2"}, "expected threads to be a whole number from 1 on, found '2'"),
-        ("onnxruntime", {"threads": 1.5}, "expected threads to be a whole number from 1 on, found 1.5"),
-        ("onnxruntime", {"threads": 0}, "expected threads to be a whole number from 1 on, found 0"),
+        ("onnxruntime", {"threads": "2"}, "expected a whole number from 1 to 4096 as threads, found '2'"),
+        ("onnxruntime", {"threads": 1.5}, "expected a whole number from 1 to 4096 as threads, found 1.5"),
+        ("onnxruntime", {"threads": 0}, "expected a whole number from 1 to 4096 as threads, found 0"),
         ("onnxruntime", {"outside": 7.0}, "expected outside from 0 to 1, found 7.0"),
     ],
 )

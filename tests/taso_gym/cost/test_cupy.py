@@ -41,7 +41,8 @@ def image_graph() -> Graph:
 
 def test_a_missing_package_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "cupy", None)
-    with pytest.raises(MissingPackageError, match=r"expected the package cupy.* pip install 'taso-gym\[gpu\]'"):
+    advice = r"pip install 'taso-gym\[gpu\]' brings it, in an environment without 'taso-gym\[cpu\]'"
+    with pytest.raises(MissingPackageError, match=rf"expected the package cupy.* {advice}$"):
         load("cupy")
 
 

@@ -172,7 +172,9 @@ def test_symbols_are_bound(tmp_path: Path) -> None:
 
 
 def test_an_unknown_table_names_the_choices() -> None:
-    with pytest.raises(OptionError, match=r"expected a table among .*or a path to one, found 'abacus'"):
+    with pytest.raises(
+        OptionError, match=r"expected a table among .*or a path that ends in \.json\.gz, found 'abacus'"
+    ):
         load("recorded:abacus")
 
 

@@ -296,3 +296,12 @@ def test_data_of_a_training_graph_in_another_file_are_refused(part: str) -> None
 def test_a_split_of_another_domain_may_have_any_parts() -> None:
     graph = from_model(parsed("g (float[4] x) => (y, z) { y, z = my.Split <num_outputs = 1> (x) }"))
     assert op_names(graph) == ["[Split]"]
+
+
+@pytest.mark.parametrize(
+    "data", [b"", parsed("g (float[2] x) => (y) { y = Relu(none) }").SerializeToString()], ids=["empty", "undefined"]
+)
+def test_errors_of_a_file_say_which(data: bytes, tmp_path: Path) -> None:
+    (path := tmp_path / "some.onnx").write_bytes(data)
+    with pytest.raises(ModelError, match=rf"^{path}: expected "):
+        load(path)

@@ -184,7 +184,7 @@ def test_dims_bind_symbols_for_costs_only(tmp_path: Path) -> None:
     assert graph.info.dims == {"batch": 4}
     assert graph == load(path)
     assert to_model(graph) == to_model(load(path))
-    with pytest.raises(OptionError, match=r"\['batch'\], found 'seq'"):
+    with pytest.raises(OptionError, match="among batch, found 'seq'"):
         load(path, dims={"seq": 4})
 
 
@@ -195,6 +195,7 @@ def test_dims_bind_symbols_for_costs_only(tmp_path: Path) -> None:
         ({5: 5}, "expected a mapping from names to sizes as dims, found {5: 5}"),
         ({"batch": "4"}, "expected size of 'batch' to be a whole number from 1 on, found '4'"),
         ({"batch": 0}, "expected size of 'batch' to be a whole number from 1 on, found 0"),
+        ({"b": 1}, "expected a dimension of the model's inputs among batch, found 'b'"),
     ],
 )
 def test_dims_of_wrong_kinds_are_named(tmp_path: Path, dims: Any, message: str) -> None:
@@ -203,6 +204,11 @@ def test_dims_of_wrong_kinds_are_named(tmp_path: Path, dims: Any, message: str) 
     for source in (model, tmp_path / "model.onnx"):
         with pytest.raises(OptionError, match=message):
             load(source, dims=dims)
+
+
+def test_a_model_of_fixed_sizes_has_no_dimension_to_set() -> None:
+    with pytest.raises(OptionError, match=r"inputs \(there is none, as all sizes are fixed\), found 'batch'"):
+        load(parsed("g (float[2, 3] x) => (y) { y = Relu(x) }"), dims={"batch": 1})
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,9 @@ from taso_gym.errors import OptionError
 
 T = TypeVar("T")
 
+MOST_THREADS = 4096
+"""That onnxruntime is asked for."""
+
 
 def check_kind(name: str, value: object, types: tuple[type, ...], called: str) -> None:
     """Raise OptionError for a value of none of the types, and for a mapping from something else than names.
@@ -59,6 +62,13 @@ def check_positive(**counts: Any) -> None:
 def check_limits(**limits: Any) -> None:
     """Raise OptionError for an argument that is neither None nor a whole number from 1 on."""
     check_positive(**{name: limit for name, limit in limits.items() if limit is not None})
+
+
+def check_threads(threads: object) -> int:
+    """Return a number of threads as an int; raise OptionError for what isn't one that onnxruntime takes."""
+    if not _is_whole(threads) or not 1 <= int(threads) <= MOST_THREADS:
+        raise OptionError(f"expected a whole number from 1 to {MOST_THREADS} as threads, found {threads!r}")
+    return int(threads)
 
 
 def check_count(name: str, count: object, least: int) -> None:

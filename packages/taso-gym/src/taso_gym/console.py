@@ -20,6 +20,8 @@ from taso_gym.errors import OptionError, TasoError
 console = Console(markup=False, emoji=False)  # names in models and of files may look like either
 errors = Console(stderr=True, highlight=False, markup=False, emoji=False)
 
+INTERRUPTED = 130
+"""Exit code after Ctrl-C."""
 LONGEST = 18
 """Digits of a number that somebody may mean."""
 _UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
@@ -50,7 +52,11 @@ def run_app(app: Callable[[], object]) -> NoReturn:
         sys.exit(2)
     except KeyboardInterrupt:
         errors.print("interrupted")
-        sys.exit(130)
+        sys.exit(INTERRUPTED)
+    except SystemExit as ended:
+        if ended.code == INTERRUPTED:  # Typer's own, which says nothing
+            errors.print("interrupted")
+        raise
     sys.exit(0)
 
 

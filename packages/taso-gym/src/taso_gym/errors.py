@@ -76,5 +76,5 @@ class MissingPackageError(TasoError):
 
 
 def one_line(error: object) -> str:
-    """Return an exception's message, or another text, as one line."""
-    return " ".join(str(error).split())
+    """Return an exception's message, or another text, as one line, without pybind11's list of signatures."""
+    return " ".join(str(error).split()).partition(" The following argument types are supported:")[0]

@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import Any, Protocol, Self, runtime_checkable
 
 from taso_gym.arguments import check_kinds
-from taso_gym.checks import check_choices, check_finite, check_positive
+from taso_gym.checks import check_choices, check_finite, check_positive, check_threads
 from taso_gym.cost.objective import Objective, quantities
 from taso_gym.cost.packages import PROVIDERS, require_provider
 from taso_gym.errors import OptionError
@@ -156,7 +156,8 @@ class Measured(_Shallow):
             MissingPackageError: onnxruntime isn't installed.
             CostError: it comes without the provider.
         """
-        check_positive(every=every, threads=threads, rounds=rounds)
+        check_positive(every=every, rounds=rounds)
+        check_threads(threads)
         check_choices("provider", [provider], tuple(PROVIDERS))
         require_provider(provider)
         self._every = int(every)

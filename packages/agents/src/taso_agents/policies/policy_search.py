@@ -51,6 +51,12 @@ class PolicySearch(Searcher):
         self._room = tuple(map(with_room, count_rows(start.graph)))
         self._at, self._length, self._episode = 0, 0, 0
 
+    @classmethod
+    def check_options(cls, *, path: str = "", **others: Any) -> None:
+        """Refuse a file that is no policy."""
+        super().check_options(**others)
+        checkpoint.load(path, "policy")
+
     def step(self) -> bool:
         """Take one action, or begin the next episode."""
         state = self.state(self._at)

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from taso_gym.checks import MOST_THREADS
 from taso_gym.cost.devices import DEFAULT_DEVICE, DEVICES
 from taso_gym.cost.recorded import table_names
 
@@ -26,4 +27,5 @@ Cache = Annotated[
     ),
 ]
 Dim = Annotated[list[str] | None, typer.Option(help="Size of a dynamic dimension: batch=1; repeat for others.")]
+Threads = Annotated[int, typer.Option(help="Threads to run with.", min=1, max=MOST_THREADS)]
 RuleSource = Annotated[str, typer.Option(help=f"Rule set: {RULE_SETS}.")]

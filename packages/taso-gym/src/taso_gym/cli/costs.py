@@ -17,7 +17,7 @@ from rich.table import Table
 from taso_gym import cost as costs
 from taso_gym import onnx_io
 from taso_gym.atomic import check_target
-from taso_gym.cli.choices import CLASSES, COSTS, Cache, Dim, RuleSource
+from taso_gym.cli.choices import CLASSES, COSTS, Cache, Dim, RuleSource, Threads
 from taso_gym.cli.judges import judge_of, provider_of
 from taso_gym.cli.rows import peaks, rows_of, speeds
 from taso_gym.console import console, dimensions, say
@@ -42,7 +42,6 @@ LEAST = 2
 """Variants that a cost model is judged by."""
 
 Model = Annotated[Path, typer.Argument(help="An ONNX file.")]
-Threads = Annotated[int, typer.Option(help="Threads to run with.", min=1)]
 Provider = Annotated[str, typer.Option(help="cpu or cuda.")]
 Variants = Annotated[str, typer.Option("--numerics", help=f"Loosest rules for variants: {CLASSES}.")]
 
@@ -65,7 +64,7 @@ def profile(
         total = sum(row.cost.time_ps for row in rows) or 1
         large = [row.cost for row in rows if row.measured and row.sized and row.cost.time_ps >= LARGE * total]
         peak_gflops, peak_gbs = peaks(measured, large)
-    say(f"peak: {peak_gflops:.0f} GFLOP/s, {peak_gbs:.0f} GB/s, {threads} threads")
+    say(f"peak: {peak_gflops:.0f} GFLOP/s, {peak_gbs:.0f} GB/s, {threads} thread{'s' * (threads > 1)}")
     table = Table("operator", "ms", "interval", "share", "GFLOP/s", "GB/s", "of peak", title=f"{total / 1e9:.3f} ms")
     for row in rows[:ROWS]:
         within = f"{row.interval[0] / 1e9:.4f}–{row.interval[1] / 1e9:.4f}" if row.interval else ""
@@ -137,7 +136,7 @@ def record(
     provider: Provider = "cpu",
     cache: Cache = None,
 ) -> None:
-    """Record a table of costs on this machine, for ``--cost recorded:FILE`` anywhere."""
+    """Record a table of costs on this machine, for --cost recorded:FILE anywhere."""
     if not output.name.endswith(SUFFIX):
         raise OptionError(f"expected a table whose name ends in {SUFFIX}, found {output}")
     check_target(output)

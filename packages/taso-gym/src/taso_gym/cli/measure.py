@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from taso_gym.cli.choices import Dim
+from taso_gym.cli.choices import Dim, Threads
 from taso_gym.console import console, dimensions, say
 from taso_gym.cost.dims import bind_symbols
 from taso_gym.cost.measure import measure as latency
@@ -24,7 +24,7 @@ from taso_gym.weights import MappedFile
 
 def measure(
     models: Annotated[list[Path], typer.Argument(help="ONNX files; the first is the reference.")],
-    threads: Annotated[int, typer.Option(help="Threads to run with.", min=1)] = 1,
+    threads: Threads = 1,
     provider: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
     dim: Dim = None,
     sessions: Annotated[int, typer.Option(help="Fresh processes for each model.", min=1)] = 2,

@@ -11,7 +11,7 @@ from rich.table import Table
 
 from taso_gym import onnx_io
 from taso_gym.atomic import check_targets
-from taso_gym.checks import check_seed
+from taso_gym.checks import MOST_THREADS, check_seed
 from taso_gym.cli.choices import CLASSES, COSTS, Cache, RuleSource
 from taso_gym.cli.deliver import Wanted, deliver
 from taso_gym.cli.hints import hints
@@ -76,6 +76,7 @@ def optimize(
         typer.Option(
             help="Threads that the model will run with; default: 1, and what is written is timed on all cores, too.",
             min=1,
+            max=MOST_THREADS,
         ),
     ] = None,
     cache: Cache = None,
@@ -120,8 +121,9 @@ def optimize(
     limit = Budget(steps=steps) if steps else Budget(seconds(budget))
     graph = _read(model, dimensions(dim or []), opset, strict_dims)
     rule_set = load_checked(rules, portable=portable, numerics=loosest)
-    if not force:
-        expect_runs(model, graph, opset)
+    if not len(rule_set):
+        left = f"{' of the ONNX standard' * portable} of class {loosest}"
+        raise OptionError(f"expected a rule{left} or stricter in {rules}, found none")
     bar = progress_bar()
     task = bar.add_task(f"{search} search", best="")
 
@@ -131,6 +133,8 @@ def optimize(
 
     used, cores = (threads, 0) if threads else (1, physical_cores())
     judge = judge_of(cost, graph, used, cache, lambda text: bar.update(task, best=f"measuring {text[:WIDEST]}"))
+    if not force:
+        expect_runs(model, graph, opset)
     on = provider_of(cost, judge, not no_measure or session_settings)
     wanted = Wanted(used, not no_measure, force, session_settings, on, cores, converted=opset is not None)
     expect_timed(model, graph, wanted)

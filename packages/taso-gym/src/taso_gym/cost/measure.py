@@ -18,7 +18,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from taso_gym import onnx_io
-from taso_gym.checks import check_finite, check_kind, check_path, check_seed, check_sizes, check_whole, items_of
+from taso_gym.checks import (
+    check_finite,
+    check_kind,
+    check_path,
+    check_seed,
+    check_sizes,
+    check_threads,
+    check_whole,
+    items_of,
+)
 from taso_gym.cost.child import Child
 from taso_gym.cost.dims import bind_dims
 from taso_gym.cost.measurement import THREAD_CPU, WALL, Measurement
@@ -116,14 +125,15 @@ def measure(
     check_finite(timeout_s=timeout_s)
     if timeout_s < 0:
         raise OptionError(f"expected a timeout_s of 0 or more, found {timeout_s}")
-    _expect_some(models=len(models), sessions=sessions, rounds=MANY if rounds is None else rounds, threads=threads)
+    _expect_some(models=len(models), sessions=sessions, rounds=MANY if rounds is None else rounds)
+    threads = check_threads(threads)
     check_whole(seed=seed)
     seed = check_seed(seed)
     require_provider(provider)
     estimator, summary = (THREAD_CPU, median) if threads == 1 and provider == "cpu" else (WALL, min)
     times = {name: list[float]() for name in models}
     sizes = _sizes(models.values(), dims or {})
-    common = {"threads": int(threads), "provider": PROVIDERS[provider], "dims": sizes, "seed": seed}
+    common = {"threads": threads, "provider": PROVIDERS[provider], "dims": sizes, "seed": seed}
     with temporary_folder() as folder:
         own = {name: {**common, "model": _as_file(model, folder)} for name, model in models.items()}
         for name in models:

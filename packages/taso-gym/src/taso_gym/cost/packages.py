@@ -41,8 +41,11 @@ def require(package: str) -> Any:
     try:
         return import_module(package)
     except ImportError as error:
-        choices = " or ".join(f"pip install 'taso-gym[{extra}]'" for extra in EXTRAS[package])
-        raise MissingPackageError(f"expected the package {package}, found none ({error}): {choices}") from error
+        choices = " or ".join(f"'taso-gym[{extra}]'" for extra in EXTRAS[package])
+        never_both = ", in an environment without 'taso-gym[cpu]'" if EXTRAS[package] == ("gpu",) else ""
+        raise MissingPackageError(
+            f"expected the package {package}, found none ({error}): pip install {choices} brings it{never_both}"
+        ) from error
 
 
 def require_provider(provider: str) -> Any:

@@ -170,7 +170,8 @@ class RecordedCost(RegionalCost):
             CostError: a file that isn't there, or no table.
         """
         if not argument.endswith(SUFFIX) and argument not in (names := table_names()):
-            raise OptionError(f"expected a table among {', '.join(names)}, or a path to one, found {argument!r}")
+            choices = f"a table among {', '.join(names)}, or a path that ends in {SUFFIX}"
+            raise OptionError(f"expected {choices}, found {argument!r}")
         super().__init__(f"recorded:{argument}", dims, start, strict=strict)
         self.table = Table.load(Path(argument) if argument.endswith(SUFFIX) else TABLES / f"{argument}{SUFFIX}")
         self.strict = strict

@@ -15,7 +15,7 @@ from google.protobuf.message import DecodeError
 from numpy.typing import NDArray
 from onnx import ModelProto, TensorProto, helper
 
-from taso_gym.checks import check_positive
+from taso_gym.checks import check_threads
 from taso_gym.cost.beside import ELSEWHERE, LARGE_BYTES, Serialised, aligned
 from taso_gym.cost.copies import identity
 from taso_gym.cost.machine import cpu_name, gpu_name
@@ -31,13 +31,12 @@ class Sessions:
 
     Raises:
         MissingPackageError: onnxruntime isn't installed.
-        OptionError: an unknown provider, or no thread.
+        OptionError: an unknown provider, or no thread, or too many.
         CostError: onnxruntime comes without the provider, or it doesn't work.
     """
 
     def __init__(self, provider: str, threads: int) -> None:
-        check_positive(threads=threads)
-        self.provider, self.threads = provider, int(threads)
+        self.provider, self.threads = provider, check_threads(threads)
         require_provider(provider)
         self.expect_working()
 

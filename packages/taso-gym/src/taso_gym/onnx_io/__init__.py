@@ -49,8 +49,11 @@ def load(source: str | Path | ModelProto, dims: Mapping[str, int] | None = None)
     if isinstance(source, ModelProto):
         return with_dims(from_model(source), dims)
     file = MappedFile(check_path(source, "the path of a model or a ModelProto"))
-    model, spans = read_model(file)
-    graph = import_model(model, TensorReader(file, file.path.parent), spans)
+    try:
+        model, spans = read_model(file)
+        graph = import_model(model, TensorReader(file, file.path.parent), spans)
+    except ModelError as error:
+        raise error if str(file.path) in str(error) else ModelError(f"{file.path}: {error}") from error
     return with_dims(graph, dims)
 
 
@@ -64,9 +67,10 @@ def with_dims(graph: Graph, dims: Mapping[str, int] | None) -> Graph:
     if not dims:
         return graph
     known = symbols_of(graph.type_of(v) for v in graph.info.inputs)
+    choices = f"among {', '.join(sorted(known))}" if known else "(there is none, as all sizes are fixed)"
     for name in dims:
         if name not in known:
-            raise OptionError(f"expected a dimension of the model's inputs among {sorted(known)}, found {name!r}")
+            raise OptionError(f"expected a dimension of the model's inputs {choices}, found {name!r}")
     return Graph(graph.nodes, graph.uses, graph.leaves, graph.next_id, graph.hash, replace(graph.info, dims=dict(dims)))
 
 

@@ -177,5 +177,6 @@ def cupy_module() -> NumpyModule:
         import cupy  # pyright: ignore[reportMissingImports]
         from cupyx.scipy.special import erf  # pyright: ignore[reportMissingImports, reportUnknownVariableType]
     except ImportError as error:
-        raise MissingPackageError("expected CuPy, found none: pip install 'taso-gym[gpu]'") from error
+        advice = "pip install 'taso-gym[gpu]' brings it, in an environment without 'taso-gym[cpu]'"
+        raise MissingPackageError(f"expected CuPy, found none: {advice}") from error
     return NumpyModule(cupy, erf)

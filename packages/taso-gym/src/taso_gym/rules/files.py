@@ -50,7 +50,7 @@ def files_of(source: str | Path) -> list[Path]:
     named = sets | generated_sets()
     if str(source) in named:
         return [named[str(source)]]
-    choices = f"a rule set ({', '.join([DEFAULT, *named])}) or a path"
+    choices = f"a rule set ({', '.join([DEFAULT, *named])}) or a path that ends in {' or '.join(READERS)}"
     path = check_path(source, choices)
     if not path.suffix:
         raise RuleError(f"expected {choices}, found {str(source)!r}")

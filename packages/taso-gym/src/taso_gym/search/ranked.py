@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from taso_gym import cost as costs
-from taso_gym.checks import check_finite, check_positive
+from taso_gym.checks import check_finite, check_positive, check_threads
 from taso_gym.cost.measure import measure
 from taso_gym.cost.onnxruntime import OnnxRuntimeCost
 from taso_gym.cost_model import CostModel
@@ -152,7 +152,8 @@ class Ranked(Searcher):
         """
         self.check_options(path=path, order=order)
         super().__init__(start, rng)
-        check_positive(top=top, patience=patience, rounds=rounds, threads=threads)
+        check_positive(top=top, patience=patience, rounds=rounds)
+        check_threads(threads)
         check_finite(optimism=optimism)
         if optimism < 0:
             raise OptionError(f"expected an optimism of 0 or more, found {optimism}")

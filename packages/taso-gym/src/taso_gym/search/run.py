@@ -237,11 +237,10 @@ def _maker(search: str, options: dict[str, Any]) -> Callable[[RewriteState, np.r
     except ModuleNotFoundError as error:
         raise MissingPackageError(f"search {name!r} needs {error.name}: pip install taso-agents") from error
     arguments = {"path": argument, **options} if argument else options
-    signature = inspect.signature(kind)
-    try:
-        signature.bind(None, None, **arguments)
-    except TypeError as error:
-        choices, given = ", ".join([*signature.parameters][2:]), ", ".join(arguments) or "none"
-        raise OptionError(f"expected options of search {search!r} ({choices}), found {given}: {error}") from error
+    known = dict([*inspect.signature(kind).parameters.items()][2:])
+    if "path" in known and known["path"].default is inspect.Parameter.empty and "path" not in arguments:
+        raise OptionError(f"expected the path of a file, {name}:PATH, as search, found {search!r}")
+    if unknown := [option for option in arguments if option not in known]:
+        raise OptionError(f"expected options of search {search!r} among {', '.join(known)}, found {', '.join(unknown)}")
     kind.check_options(**arguments)
     return partial(kind, **arguments)
