@@ -153,8 +153,8 @@ def test_damaged_lessons_are_refused(lessons: Lessons) -> None:
 
 def test_lessons_of_another_format_are_refused(lessons: Lessons, monkeypatch: pytest.MonkeyPatch) -> None:
     written = write_lessons(lessons, {}, None)
-    monkeypatch.setattr("taso_agents.world_models.graph.lesson_file.FORMAT", 4)
-    with pytest.raises(CheckpointError, match="expected lessons of format 4, found 3: another version's"):
+    monkeypatch.setattr("taso_agents.world_models.graph.lesson_file.FORMAT", 5)
+    with pytest.raises(CheckpointError, match="expected lessons of format 5, found 4: another version's"):
         read_lessons(written, Kinds(1, 1))
 
 

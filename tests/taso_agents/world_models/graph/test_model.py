@@ -47,6 +47,23 @@ def test_new_dreams_are_like_reality(model: GraphWorldModel, real: gym.Env) -> N
     assert one.gap < 0.02 and five.gap < 0.1 and five.f1 > 0.97
 
 
+def test_what_was_only_looked_at_changes_no_dream(real: gym.Env) -> None:
+    """Neither other graphs nor those that a dream is compared with, in a model that was read from its file, too."""
+    known, fresh, others = (
+        collected(real, (random_actor(0.0), steps), seed=seed) for seed, steps in enumerate((24, 36, 96))
+    )
+    plain, looking, again = (
+        GraphWorldModel(real.observation_space, real.action_space, GraphSettings(tokens=96)) for _ in range(3)
+    )
+    for model in (plain, looking):
+        fit(model, known)
+    encode_all(looking, others)
+    again.load_state_dict(looking.state_dict())
+    expected = horizons(plain, fresh, (1, 5))
+    assert horizons(looking, fresh, (1, 5)) == expected
+    assert horizons(again, fresh, (1, 5)) == expected
+
+
 def test_equal_dreams_look_the_same(model: GraphWorldModel, dataset: Dataset) -> None:
     """Though each graph that is dreamt of has a new number."""
     starts = starts_of(model, dataset, encode_all(model, dataset), anywhere=False)

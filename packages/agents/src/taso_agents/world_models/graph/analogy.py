@@ -78,7 +78,8 @@ def adapted(patch: Patch, seen: Matched, nodes: Nodes, known: Sequence[int], kin
     here = matched_of(nodes, known)
     rows, carried = kinds.node_rows(), kinds.edge_rows()
     there, own = rows[list(seen.labels)], rows[list(here.labels)]
-    labels = {x: _like(rows, x, there, own, OPERATOR) for x in {*patch.labels, *(label for _, label, _ in patch.wired)}}
+    come = {*patch.labels, *(label for _, label, _ in patch.wired)}
+    labels = {x: _like(rows[: kinds.learned[0]], x, there, own, OPERATOR) for x in come}
     ends = [(i, gave, _given(nodes, known[i], gave, carried)) for i, gave, _, _ in patch.moved if i < len(known)]
     replaced = {(i, gave): gives for i, gave, gives in ends}
     pairs = [p for a, b in zip(seen.carried, here.carried, strict=True) for p in zip(a, b, strict=True)]
@@ -86,7 +87,7 @@ def adapted(patch: Patch, seen: Matched, nodes: Nodes, known: Sequence[int], kin
     old, new = (carried[[pair[i] for pair in pairs]] for i in range(2))
 
     def like(x: int) -> int:
-        return _like(carried, x, old, new, OUTPUT) if pairs else x
+        return _like(carried[: kinds.learned[1]], x, old, new, OUTPUT) if pairs else x
 
     def link(number: int, kind: int) -> Link:
         return number, PORTS * like(kind // PORTS) + kind % PORTS
@@ -104,7 +105,7 @@ def _like(rows: NDArray[Any], x: int, there: NDArray[Any], here: NDArray[Any], s
     """Return the row that is here what row ``x`` is there: each number differs as much as that which is closest to it.
 
     Args:
-        rows: (R, F).
+        rows: (R, F) that were learned; those of graphs that were only looked at would tell what a test leads to.
         x: one of them.
         there: (K, F) rows around it.
         here: (K, F) rows that stand for these here.

@@ -18,7 +18,7 @@ from taso_agents.world_models.graph.lessons import Lessons
 from taso_agents.world_models.graph.seen_graph import Kinds, SeenGraph
 from taso_gym.errors import CheckpointError
 
-FORMAT = 3
+FORMAT = 4
 PROBE = (0, (1, -2), 2**40)
 """What surrounds a node is told by Python's hash of tuples of integers, which another Python may compute otherwise."""
 
@@ -32,6 +32,7 @@ def write_lessons(lessons: Lessons, learned: Mapping[str, int], start: SeenGraph
         "learned": dict(learned),
         "nodes": kinds.nodes.rows().tolist(),
         "edges": kinds.edges.rows().tolist(),
+        "known": kinds.learned,
         "patches": list(lessons.patches.rows()),
         "rewards": list(lessons.rewards.rows()),
         "holds": list(lessons.holds.rows()),
@@ -79,6 +80,8 @@ def read_lessons(state: Tensor, kinds: Kinds) -> tuple[Lessons, Counter[str], Se
     for codes, cell in content["found"]:
         lessons.found[tuple(codes)] = {_frozen(outcome): count for outcome, count in cell}
     lessons.settle()
+    nodes, edges = content["known"]
+    kinds.learned = nodes, edges  # not those that were only looked at, which `settle` can't tell
     start = content["start"]
     return lessons, Counter(content["learned"]), None if start is None else SeenGraph.of(*start)
 

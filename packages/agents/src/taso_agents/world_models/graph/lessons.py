@@ -193,6 +193,7 @@ class Lessons:
 
     def settle(self) -> None:
         """Make up one's mind from all that was noted."""
+        self.kinds.settle()
         self._adapted.clear()
         self.rules_at = {}
         for codes, cell in self.found.items():

@@ -102,12 +102,18 @@ class Kinds:
     Attributes:
         nodes: their feature rows, by number.
         edges: those of edges without the input of the consumer, by number: what an edge carries.
+        learned: how many of each there were when lessons were last settled; later ones were only looked at.
     """
 
     def __init__(self, node_width: int, edge_width: int) -> None:
         self.nodes, self.edges = RowTable(node_width), RowTable(edge_width)
         self._rows = [self.nodes.rows(), self.edges.rows()]
         self._rough: list[int] = []
+        self.learned = 0, 0
+
+    def settle(self) -> None:
+        """Take all that there is by now for learned."""
+        self.learned = len(self.nodes), len(self.edges)
 
     def node_rows(self) -> NDArray[np.float32]:
         """Return the rows of nodes (R, F) by label."""
