@@ -17,13 +17,14 @@ from taso_agents.data.collect import random_actor
 from taso_agents.data.episodes import Dataset
 from taso_agents.environment.real_env import make_env
 from taso_agents.world_models.graph.analogy import matched_of
-from taso_agents.world_models.graph.dream_graph import addresses_of
-from taso_agents.world_models.graph.dream_patch import apply_patch
+from taso_agents.world_models.graph.dream_graph import PORTS, DreamNode, Nodes, addresses_of, with_codes
+from taso_agents.world_models.graph.dream_patch import Patch, apply_patch
 from taso_agents.world_models.graph.dream_state import DreamState, Imagination, spot_of
 from taso_agents.world_models.graph.lesson_file import read_lessons, write_lessons
 from taso_agents.world_models.graph.lessons import Lessons, keys_of
 from taso_agents.world_models.graph.seen_graph import Kinds, SeenGraph, Spot, inherit
 from taso_gym.errors import CheckpointError
+from taso_gym.observation import EDGE_FEATURES, NODE_FEATURES
 
 
 @pytest.fixture(scope="module")
@@ -114,6 +115,29 @@ def test_what_was_taken_at_one_place_is_known_at_others(lessons: Lessons, datase
             rewards = ignorant.rewards_at(state.nodes, spot_of(chosen), chosen.addresses)
             saved += rewards is not None and abs(next(iter(rewards)) - chosen.reward) < 1e-3
     assert steps > 10 and right >= 0.8 * steps and saved >= 0.8 * steps
+
+
+def test_a_likeness_to_one_match_is_none_to_another_whose_inputs_differ() -> None:
+    """Though the nodes themselves are alike, and that one was asked for first."""
+
+    def relus(carried: int) -> Nodes:
+        kind = PORTS * carried
+        nodes = {0: DreamNode(0, (), ((1, kind),)), 1: DreamNode(0, ((0, kind),), ())}
+        with_codes(nodes, nodes)
+        return nodes
+
+    lessons = Lessons(Kinds(len(NODE_FEATURES), len(EDGE_FEATURES)))
+    lessons.kinds.label(np.zeros((1, len(NODE_FEATURES)), np.float32))
+    types = np.zeros((3, len(EDGE_FEATURES)), np.float32)
+    types[:, -1] = 0, 1, 2
+    assert [kind // PORTS for kind in lessons.kinds.edge(types)] == [0, 1, 2]
+    spot, addresses = Spot(7, (1,), 0), ((0,),)
+    doubled = Patch((), (), (0,), (), ((~0, 0, ((0, 0),)),))
+    lessons.rewrites.learn((7, addresses, 0), matched_of(relus(0), spot.nodes), doubled)
+    lessons.settle()
+    for carried in (1, 2):
+        found = lessons.patches_at(relus(carried), spot, addresses)
+        assert found == {doubled._replace(wired=((~0, 0, ((0, PORTS * carried),)),)): 1}
 
 
 def test_a_candidate_of_which_nothing_is_known_only_vanishes(lessons: Lessons, dataset: Dataset) -> None:

@@ -35,6 +35,11 @@ def matched_of(nodes: Nodes, matched: Sequence[int]) -> Matched:
     return Matched(tuple([node.label for node in there]), carried)
 
 
+def given_of(nodes: Nodes, matched: Sequence[int]) -> tuple[tuple[int, ...], ...]:
+    """Return what the nodes of a match give to those who use them: with `matched_of` it is all that `adapted` asks."""
+    return tuple([tuple(dict.fromkeys(kind // PORTS for _, kind in nodes[x].uses)) for x in matched if x >= 0])
+
+
 class Examples:
     """The last that was seen of what a rewrite did to each kind of match."""
 

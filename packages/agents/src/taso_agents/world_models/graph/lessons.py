@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from taso_agents.data.episodes import EpisodeRecord
 from taso_agents.data.graph_store import GraphStore, StoredGraph
-from taso_agents.world_models.graph.analogy import Examples, adapted, matched_of
+from taso_agents.world_models.graph.analogy import Examples, Matched, Shape, adapted, given_of, matched_of
 from taso_agents.world_models.graph.dream_graph import RADIUS, Address, Nodes, addresses_of, match_at
 from taso_agents.world_models.graph.dream_patch import Patch, known_nodes, patch_of, relabelled
 from taso_agents.world_models.graph.recall import Cell, Recall, ranked
@@ -52,7 +52,7 @@ class Lessons:
         self.patches, self.rewards, self.matches = Recall(RADIUS + 1), Recall(RADIUS + 1), Recall(RADIUS + 1)
         self.holds = Recall(HELD)
         self.rewrites = Examples()
-        self._adapted: dict[tuple[int, int], Patch | None] = {}
+        self._adapted: dict[tuple[Shape, Matched, tuple[tuple[int, ...], ...]], Patch | None] = {}
         self.places: dict[int, dict[int, set[Place]]] = {}
         self.rules_at: dict[int, set[int]] = {}
         self.found: dict[tuple[int, ...], dict[tuple[tuple[int, tuple[Place, ...]], ...], int]] = {}
@@ -166,15 +166,13 @@ class Lessons:
 
     def patches_at(self, nodes: Nodes, spot: Spot, addresses: tuple[Address, ...]) -> Cell | None:
         """Return what a rewrite does: what was seen in such surroundings, or what it would be by analogy; else None."""
-        keys = keys_of(nodes, spot, addresses)
-        cell = self.patches.find(spot.rule, keys)
+        cell = self.patches.find(spot.rule, keys_of(nodes, spot, addresses))
         if cell is not None:
             return cell
-        key = spot.rule, keys[0]
+        shape, matched = (spot.rule, addresses, spot.number), matched_of(nodes, spot.nodes)
+        key = shape, matched, given_of(nodes, spot.nodes)
         if key not in self._adapted:
-            found = self.rewrites.nearest(
-                (spot.rule, addresses, spot.number), matched_of(nodes, spot.nodes), self.kinds
-            )
+            found = self.rewrites.nearest(shape, matched, self.kinds)
             known = [x for x in spot.nodes if x >= 0]
             self._adapted[key] = found and adapted(found[1], found[0], nodes, known, self.kinds)
         patch = self._adapted[key]
