@@ -58,11 +58,11 @@ def fitted(options: argparse.Namespace, seed: int) -> tuple[Any, Starts, dict[st
         torch.manual_seed(seed)
         env = make_env(options.network, max_steps=options.max_steps)
         env.reset()
+        taso = describe(options.network, env, {}, {"max_steps": options.max_steps})
         run = DreamRun(build_model(env, settings), empty_dataset(env))
         gather(env, run, settings, 0)
         latents = fit(run.model, run.dataset, settings.fit, run.fits.append)
         starts = starts_of(run.model, run.dataset, latents, anywhere=False).take(torch.tensor([0]))
-        taso = describe(options.network, env, {}, {"max_steps": options.max_steps})
         losses = [list(f) for f in run.fits]
         run.model.save(path, taso, starts=list(starts), losses=losses, real_steps=run.dataset.steps)
     model, data = load_world_model(path)
