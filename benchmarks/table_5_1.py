@@ -90,6 +90,7 @@ def right_run(
     run = DreamRun(model, empty_dataset(env))
     controller = train_controller(run, starts, settings, options.max_steps, lambda _text: None)
     path = options.out / f"dream_{options.world_model}_{seed}_{temperature}.pt"
+    taso = {**taso, "settings": {"temperature": temperature}}
     model.save(path, taso, starts=list(starts), controller=controller.policy.state_dict())
     dreams = DreamVectorEnv(model, starts, options.dreams, DreamSettings(temperature, options.max_steps))
     dreamt = play_dreams(lambda seen: np.asarray(controller.policy.predict(seen)[0]), dreams, seed)
