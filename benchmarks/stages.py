@@ -12,6 +12,7 @@ each seed and τ. Every run is a file in FOLDER and isn't repeated.
 from __future__ import annotations
 
 import argparse
+from copy import deepcopy
 from dataclasses import replace
 from functools import lru_cache
 from itertools import pairwise
@@ -79,7 +80,7 @@ def measured(
     options: argparse.Namespace, model: DreamRun, starts: Starts, seed: int, temperature: float
 ) -> dict[str, Any]:
     """Train a controller stage by stage; return its scores after each."""
-    run = DreamRun(model.model, model.dataset)
+    run = DreamRun(deepcopy(model.model), model.dataset)  # one that has played knows graphs that others don't
     how = replace(settings_of(options, seed), temperature=temperature)
     scores = [judged(options, run, starts, how)]
     for before, after in pairwise(STAGES):

@@ -51,7 +51,10 @@ PUBLISHED_TEMPERATURES = (0.5, 1.0, 2.0)
 
 
 def fitted(options: argparse.Namespace, seed: int) -> tuple[Any, Starts, dict[str, Any]]:
-    """Return the world model of a seed, where its dreams begin, and what it belongs to; it is fitted once."""
+    """Return the world model of a seed, where its dreams begin, and what it belongs to; it is fitted once.
+
+    It is read from its file each time, for one that has played knows graphs that it hadn't seen before.
+    """
     path = options.out / f"world_model_{options.world_model}_{seed}.pt"
     settings = settings_of(options, seed)
     if not path.exists():
@@ -194,8 +197,8 @@ def main() -> None:
     path = options.out / "runs.jsonl"
     rows = read(path)
     console = Console()
-    fit_seed = fitted_as_published if options.published else fitted
-    models = lru_cache(maxsize=1)(partial(fit_seed, options))
+    published = lru_cache(maxsize=1)(partial(fitted_as_published, options))
+    models = published if options.published else partial(fitted, options)
     for seed in range(options.seeds):
         for temperature in temperatures:
             if any((r["kind"], r["seed"], r["temperature"]) == (kind, seed, temperature) for r in rows):
