@@ -1,5 +1,6 @@
 """The report of the gap."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -8,6 +9,7 @@ from rich.console import Console
 
 from taso_agents import checkpoint
 from taso_agents.data.collect import random_actor
+from taso_agents.dreams.env import load_dreams
 from taso_agents.dreams.gap_report import TARGETS, Gap, compare, figures_of, report, table_of
 from taso_agents.dreams.gap_scores import scores
 from taso_agents.dreams.plots import plot_gap, plot_run
@@ -89,6 +91,25 @@ def test_a_world_model_of_another_graph_is_refused(files: list[str], tmp_path: P
     for read in (lambda path: report([path], 12), lambda path: scores(path, 1)):
         with pytest.raises(CheckpointError, match=f"expected {what} of TasoGraph-SqueezeNet1.1-v0 as .* was made of"):
             read(str(tmp_path / "other.pt"))
+
+
+@pytest.mark.parametrize(
+    ("part", "read"),
+    [
+        ("controller", lambda path: report([path], 12)),
+        ("controller", lambda path: scores(path, 1)),
+        ("starts", lambda path: scores(path, 1)),
+        ("starts", load_dreams),
+    ],
+)
+def test_a_world_model_without_what_is_needed_is_refused(
+    files: list[str], tmp_path: Path, part: str, read: Callable[[str], object]
+) -> None:
+    data = checkpoint.load(files[0], "world model")
+    left = {key: value for key, value in data.items() if key not in ("format", part)}
+    checkpoint.save(tmp_path / "alone.pt", **left)
+    with pytest.raises(CheckpointError, match=f"expected a world model with its {part} in .*alone.pt, found one with"):
+        read(str(tmp_path / "alone.pt"))
 
 
 def test_world_models_of_different_networks_are_refused(files: list[str]) -> None:

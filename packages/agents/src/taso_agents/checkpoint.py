@@ -59,6 +59,17 @@ def load(path: str | Path, kind: str) -> dict[str, Any]:
     return data
 
 
+def part_of(data: Mapping[str, Any], name: str, path: str | Path) -> Any:
+    """Return one of the parts of what `load` read that not every file of its kind has.
+
+    Raises:
+        CheckpointError: this one hasn't.
+    """
+    if name not in data:
+        raise CheckpointError(f"expected a {data['kind']} with its {name} in {path}, found one without")
+    return data[name]
+
+
 def load_run(path: str | Path, kind: str, taso: Mapping[str, Any]) -> dict[str, Any]:
     """Read the file of a run to go on with, which must belong to the same as this one.
 

@@ -14,6 +14,7 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 from torch import Tensor
 
+from taso_agents.checkpoint import part_of
 from taso_agents.dreams.imagined import imagine
 from taso_agents.dreams.latent import latent_observation, latent_space
 from taso_agents.dreams.seeds import one_seed
@@ -223,7 +224,7 @@ def load_dreams(
         max_episode_steps: in place of the real environment's limit.
 
     Raises:
-        CheckpointError: the file is no world model, or one of another network.
+        CheckpointError: the file is no world model, one of another network, or doesn't say where dreams begin.
         OptionError: an argument with a value outside its choices.
     """
     check_positive(num_envs=num_envs)
@@ -235,7 +236,7 @@ def load_dreams(
     check_temperature(temperature)
     penalty = float(taso["arguments"].get("invalid_penalty", DreamSettings().invalid_penalty))
     how = DreamSettings(temperature, max_episode_steps or taso["sizes"]["max_steps"], branch, penalty)
-    return DreamVectorEnv(model, Starts(*data["starts"]), num_envs, how)
+    return DreamVectorEnv(model, Starts(*part_of(data, "starts", world_model)), num_envs, how)
 
 
 def load_dream(world_model: str, **arguments: Any) -> DreamEnv:

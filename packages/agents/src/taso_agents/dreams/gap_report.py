@@ -11,6 +11,7 @@ import torch
 from rich.table import Table
 
 from taso_agents import world_models
+from taso_agents.checkpoint import part_of
 from taso_agents.data.collect import Actor, collect, empty_dataset, greedy_actor, random_actor
 from taso_agents.data.episodes import Dataset
 from taso_agents.dreams.actors import controller_actor
@@ -116,12 +117,13 @@ def report(paths: Sequence[str], steps: int = 300, seed: int = 1) -> dict[str, l
 
     Raises:
         OptionError: they are of different networks.
+        CheckpointError: one is something else, of another graph or other rules, or without a controller.
     """
     found: dict[str, list[Gap]] = {}
     network = ""
     for path in paths:
         model, data = load_world_model(path)
-        taso = data["taso"]
+        taso, weights = data["taso"], part_of(data, "controller", path)
         if network and taso["model"] != network:
             raise OptionError(f"expected world models of {network}, found one of {taso['model']} in {path}")
         network = taso["model"]
@@ -131,7 +133,7 @@ def report(paths: Sequence[str], steps: int = 300, seed: int = 1) -> dict[str, l
         actors = {
             "random": random_actor(0.0),
             "noisy greed": greedy_actor(0.3),
-            "controller": controller_actor(load_controller(model, data["controller"]), model),
+            "controller": controller_actor(load_controller(model, weights), model),
         }
         torch.manual_seed(seed)
         for name, actor in actors.items():

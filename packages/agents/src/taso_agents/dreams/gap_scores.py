@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from rich.table import Table
 from stable_baselines3.common.policies import BasePolicy
 
+from taso_agents.checkpoint import part_of
 from taso_agents.dreams.env import DreamSettings, DreamVectorEnv, play_dreams
 from taso_agents.dreams.gap_report import load_controller
 from taso_agents.dreams.latent import LatentObservation
@@ -74,17 +75,18 @@ def scores(path: str, episodes: int, seed: int = 1) -> list[Score]:
         seed: of both.
 
     Raises:
-        CheckpointError: the file is something else.
+        CheckpointError: the file is something else, of another graph or other rules, or without a controller.
     """
     model, data = load_world_model(path)
-    taso, policy = data["taso"], load_controller(model, data["controller"])
+    taso, policy = data["taso"], load_controller(model, part_of(data, "controller", path))
+    starts = Starts(*part_of(data, "starts", path))
     max_steps = taso["sizes"]["max_steps"]
     real = make_env(taso["model"], **{**taso["arguments"], "max_steps": max_steps})
     real.reset()
     expect_graph_of(taso, real, path)
     env = LatentObservation(real, model)
     how = DreamSettings(taso["settings"].get("temperature", DreamSettings().temperature), max_steps)
-    dreams = DreamVectorEnv(model, Starts(*data["starts"]), 4 * episodes, how)
+    dreams = DreamVectorEnv(model, starts, 4 * episodes, how)
     found: list[Score] = []
     for chance in CHANCES:
         dreamt, played = (mixed(policy, chance, np.random.default_rng([seed, i])) for i in range(2))
