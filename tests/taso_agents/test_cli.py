@@ -58,6 +58,19 @@ def test_evaluate_refuses_a_policy_of_another_network(trained: Path, tmp_path: P
     assert done.returncode == 2 and "expected policies of one network or --model, found" in done.stderr
 
 
+def test_evaluate_refuses_a_policy_whose_network_is_another_by_now(trained: Path, tmp_path: Path) -> None:
+    """As of a file that was exported again since; with --model it is played on whatever that is."""
+    data = checkpoint.load(trained / "p.pt", "policy")
+    other = {**data, "taso": {**data["taso"], "graph": "another"}}
+    checkpoint.save(tmp_path / "p.pt", **{key: value for key, value in other.items() if key != "format"})
+    done = taso_agents("evaluate", "p.pt", "--searches", "greedy", cwd=tmp_path)
+    assert done.returncode == 2 and f"expected graph of {SQUEEZENET} as p.pt was made of, found others" in done.stderr
+    done = taso_agents(
+        "evaluate", "p.pt", "--episodes", "1", "--searches", "greedy", "--model", SQUEEZENET, cwd=tmp_path
+    )
+    assert done.returncode == 0, done.stderr
+
+
 class PlayedError(Exception):
     """Stands for what is played."""
 

@@ -239,7 +239,7 @@ def evaluate(
     from gymnasium import spaces
 
     from taso_agents import checkpoint
-    from taso_agents.environment.real_env import expect_one_network, make_env, state_of
+    from taso_agents.environment.real_env import expect_graph_of, expect_one_network, make_env, state_of
     from taso_agents.policies.policy_file import load_policy
     from taso_agents.training.evaluate import evaluate as evaluate_policies
     from taso_agents.training.run_state import torch_threads
@@ -253,6 +253,8 @@ def evaluate(
     network = model or taso["model"]
     env = expect_one_network(make_env(network, **taso["arguments"]), network)
     env.reset()
+    if not model:
+        expect_graph_of(taso, env, policies[0])
     start = state_of(env)
     space = env.observation_space
     assert isinstance(space, spaces.Dict)
