@@ -106,7 +106,7 @@ def main() -> None:
     parser.add_argument("--only", default="taso,all,judge")
     parser.add_argument("--tests", type=int, default=1_000_000)
     parser.add_argument("--mutants", type=int, default=100_000)
-    parser.add_argument("--results", type=Path, default=Path("out/soundness"), help="a run that was ended goes on")
+    parser.add_argument("--results", type=Path, default=Path("out/soundness"), help="a run of the same code goes on")
     options = parser.parse_args()
     loop = calibration_s()
     print(json.dumps({"calibration_s": round(loop, 4)}))

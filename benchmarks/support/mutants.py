@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache
+from hashlib import blake2b
 from itertools import islice
 from typing import Any
 
@@ -66,6 +67,11 @@ def true_rules() -> Sequence[Rule]:
     """Return the rules that are changed: those that the size-generic provers show."""
     sets = [RuleSet.load(name, numerics="fast") for name in SETS]
     return [rule for found in sets for rule in found if found.certificates.get(rule.name) in SHOWN]
+
+
+def rules_digest() -> str:
+    """Return a hash of the rules that are changed, which also depends on how they were shown."""
+    return blake2b("\n".join(map(unparse, true_rules())).encode(), digest_size=16).hexdigest()
 
 
 def mutants(seed: int) -> Iterator[tuple[int, Rule]]:

@@ -1,4 +1,4 @@
-"""Tests of the shipped rules, and mutants of them, in pieces that a killed run doesn't repeat."""
+"""Tests of the shipped rules, and mutants of them, in pieces that a killed run of the same code doesn't repeat."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from resource import RUSAGE_SELF, getrusage
 from typing import Any
 
 from support.cells import cell
-from support.mutants import tally
+from support.mutants import rules_digest, tally
 
 from taso_gym.errors import EquivalenceError
 from taso_gym.rules.files import generated_sets, package_sets
@@ -30,6 +30,7 @@ INSTANCES, DRAWS = 24, 4
 
 def sound(tests: int, jobs: int, folder: Path) -> None:
     """Test every shipped rule at random shapes, attributes and values, seed after seed, and print what was found."""
+    folder /= code_digest()[:12]
     names = [*package_sets(), *generated_sets()]
     pieces = _mapped(_tested, [(folder, name, FIRST_SEED) for name in names], jobs)
     of_seed, rules = (sum(piece[name] for piece in pieces) for name in ("tests", "rules"))
@@ -39,21 +40,20 @@ def sound(tests: int, jobs: int, folder: Path) -> None:
     failures = [text for piece in pieces for text in piece["failures"]]
     untested = Counter(text for piece in pieces for text in piece["untested"])
     total, spent = (sum(piece[name] for piece in pieces) for name in ("tests", "cpu_s"))
-    print(
-        f"  {total} tests of {rules} rules, {len(failures)} failures, cpu_s {spent:.0f}, versions {_versions(pieces)}"
-    )
+    print(f"  {total} tests of {rules} rules, {len(failures)} failures, cpu_s {spent:.0f}; {_versions(pieces)} of code")
     print("\n".join([*failures, *(f"{name} isn't tested with {n} seeds" for name, n in untested.items())]))
 
 
 def mutate(count: int, jobs: int, folder: Path) -> None:
     """Show and test mutants of true rules, and print where the prover and the tests disagree."""
+    folder /= f"{code_digest()[:12]}-{rules_digest()[:12]}"
     pieces = _mapped(_mutated, [(folder, seed) for seed in range(1, -(-count // MUTANTS) + 1)], jobs)
     names = ("mutants", "proved", "refuted", "undecided", "ill_formed")
     totals = ", ".join(f"{sum(piece[name] for piece in pieces)} {name}" for name in names)
     spent, peak = sum(piece["cpu_s"] for piece in pieces), max(piece["peak_mib"] for piece in pieces)
     disagreements = [text for piece in pieces for text in piece["disagreements"]]
     print(f"  {totals}; {len(disagreements)} disagreements; cpu_s {spent:.0f}, peak_mib {peak:.0f}")
-    print(f"  versions of code and rules: {_versions(pieces)}")
+    print(f"  {_versions(pieces)} of code and rules")
     print("\n".join(disagreements))
 
 
@@ -62,8 +62,10 @@ def _mapped(function: Callable[..., Any], work: Sequence[tuple[Any, ...]], jobs:
         return pool.starmap(function, work, chunksize=1)
 
 
-def _versions(pieces: Sequence[dict[str, Any]]) -> int:
-    return len({piece["code"] for piece in pieces})
+def _versions(pieces: Sequence[dict[str, Any]]) -> str:
+    """Return of how many versions pieces are: several, if files were changed meanwhile."""
+    count = len({piece["version"] for piece in pieces})
+    return "one version" if count == 1 else f"{count} versions"
 
 
 def _tested(folder: Path, name: str, seed: int) -> dict[str, Any]:
@@ -74,7 +76,7 @@ def _tested(folder: Path, name: str, seed: int) -> dict[str, Any]:
 
 
 def _tests(rules: RuleSet, seed: int) -> dict[str, Any]:
-    count, failures, untested = 0, list[str](), list[str]()
+    version, count, failures, untested = code_digest(), 0, list[str](), list[str]()
     for rule in rules:
         try:
             found = check_rule(rule, instances=INSTANCES, draws=DRAWS, seed=seed)
@@ -84,12 +86,12 @@ def _tests(rules: RuleSet, seed: int) -> dict[str, Any]:
         if isinstance(found, Counterexample):
             failures.append(str(found))
         count += 1 if isinstance(found, Counterexample) else found.tests
-    return {"rules": len(rules), "tests": count, "failures": failures, "untested": untested, "code": code_digest()}
+    return {"rules": len(rules), "tests": count, "failures": failures, "untested": untested, "version": version}
 
 
 def _mutated(folder: Path, seed: int) -> dict[str, Any]:
     def measure() -> dict[str, Any]:
-        found = tally(MUTANTS, seed).as_dict()
-        return found | {"code": code_digest(), "peak_mib": getrusage(RUSAGE_SELF).ru_maxrss / 1024}
+        found = {"version": f"{code_digest()} {rules_digest()}", **tally(MUTANTS, seed).as_dict()}
+        return found | {"peak_mib": getrusage(RUSAGE_SELF).ru_maxrss / 1024}
 
     return cell(folder, f"seed-{seed}", {"mutants": MUTANTS, "seed": seed}, measure)
