@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 from resource import RUSAGE_SELF, getrusage
@@ -59,7 +60,19 @@ def mutate(count: int, jobs: int, folder: Path) -> None:
 
 def _mapped(function: Callable[..., Any], work: Sequence[tuple[Any, ...]], jobs: int) -> list[Any]:
     with get_context("spawn").Pool(jobs, maxtasksperchild=PIECES) as pool:
-        return pool.starmap(function, work, chunksize=1)
+        return pool.starmap(partial(_told, function), work, chunksize=1)
+
+
+def _told(function: Callable[..., Any], *given: Any) -> Any:
+    """Call a function; what would end the worker, for which a pool waits for ever, is an error like others.
+
+    Raises:
+        ValueError: the function raised SystemExit.
+    """
+    try:
+        return function(*given)
+    except SystemExit as error:
+        raise ValueError(str(error)) from error
 
 
 def _versions(pieces: Sequence[dict[str, Any]]) -> str:

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 from support import soundness
+from support.cells import cell
 from support.mutants import Tally
 
 
@@ -32,6 +33,13 @@ def test_mutants_of_other_code_or_rules_are_tried_anew(
     soundness.mutate(2 * soundness.MUTANTS, 1, tmp_path)
     assert tried == [1, 2, 1, 2]
     assert capsys.readouterr().out.count("one version of code and rules") == 3
+
+
+@pytest.mark.timeout(100)  # a pool waits for a worker that ended
+def test_a_piece_of_other_settings_is_an_error_in_a_worker_too(tmp_path: Path) -> None:
+    cell(tmp_path, "0", {"most": 1}, dict)
+    with pytest.raises(ValueError, match=r"other settings .*'most': \(2, 1\)"):
+        soundness._mapped(cell, [(tmp_path, "0", {"most": 2}, dict)], 1)
 
 
 def test_tests_by_other_code_are_made_anew(
