@@ -233,6 +233,24 @@ def test_import_replaces_no_certificates(mine: Path, tmp_path: Path, capsys: pyt
     assert run("import", mine, "-o", tmp_path / "held.rules", "--jobs", 1, "--force") == 0
 
 
+@pytest.mark.parametrize("force", [[], ["--force"]])
+def test_what_is_read_is_never_replaced(
+    mine: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], force: list[str]
+) -> None:
+    """A draft holds what wasn't shown yet, and comments."""
+    exported, link = tmp_path / "mine.pb", tmp_path / "link.rules"
+    assert run("export", mine, exported) == 0
+    link.symlink_to(mine)
+    before = mine.read_bytes(), exported.read_bytes()
+    for output in (mine, link):
+        assert run("import", mine, "-o", output, "--jobs", 1, *force) == 2
+        expected = f"expected another file to write than {output}, which is to be imported"
+        assert expected in capsys.readouterr().err
+    assert run("export", exported, exported, *force) == 2
+    assert f"expected another file to write than {exported}, which is to be exported" in capsys.readouterr().err
+    assert (mine.read_bytes(), exported.read_bytes()) == before
+
+
 def test_import_leaves_out_what_its_certificate_refutes(
     mine: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,10 +10,10 @@ from typing import Annotated
 
 import typer
 
-from taso_gym.atomic import check_target, write_bytes, write_text
+from taso_gym.atomic import check_targets, write_bytes, write_text
 from taso_gym.console import console
 from taso_gym.errors import EquivalenceError, OptionError, RuleError
-from taso_gym.rules.files import READERS, reader_of
+from taso_gym.rules.files import READERS, files_of, reader_of
 from taso_gym.rules.rule import Rule
 from taso_gym.rules.ruleset import RuleSet
 from taso_gym.rules.taso_pb import read_file
@@ -40,7 +40,7 @@ def import_rules(
     if file.suffix not in SUFFIXES:
         raise RuleError(f"expected a rule file ({', '.join(SUFFIXES)}), found {str(file)!r}")
     if output is not None:
-        _check_output(output, force=force)
+        _check_output(file, output, force=force)
     with Display() as display, engine("processes", jobs) as running:
         if file.suffix in (".pb", ".txt"):
             records = read_file(file) if file.suffix == ".pb" else read_tensat(file)
@@ -71,11 +71,12 @@ def import_rules(
             console.print(f"{len(held)} rules that hold are in {output}, with certificates")
 
 
-def _check_output(output: Path, *, force: bool) -> None:
-    """Make sure that rules and their certificates can be written."""
-    if check_target(output).suffix != ".rules" or (output.exists() and not force):
+def _check_output(file: Path, output: Path, *, force: bool) -> None:
+    """Make sure that rules and their certificates can be written, and that none replaces what is imported."""
+    check_targets(output, sidecar_of(output), kept={file: "is to be imported"})
+    if output.suffix != ".rules" or (output.exists() and not force):
         raise OptionError(f"expected a new .rules file for --output, found {output}: --force replaces one")
-    if check_target(sidecar_of(output)).exists() and not force:
+    if sidecar_of(output).exists() and not force:
         raise OptionError(f"expected no certificates at {sidecar_of(output)}, found some: --force replaces them")
 
 
@@ -105,7 +106,8 @@ def export(
     force: Annotated[bool, typer.Option(help="Replace a file that is there.")] = False,
 ) -> None:
     """Write rules in TASO's format, those that it can express."""
-    if check_target(output).suffix != ".pb" or (output.exists() and not force):
+    check_targets(output, kept=dict.fromkeys(files_of(source), "is to be exported"))
+    if output.suffix != ".pb" or (output.exists() and not force):
         raise OptionError(f"expected a new .pb file, found {output}: --force replaces one")
     rules: list[Rule] = list(RuleSet.load(source, numerics="fast"))
     found = [record for rule in rules if (record := record_of(rule)) is not None]
