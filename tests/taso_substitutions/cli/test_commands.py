@@ -228,7 +228,7 @@ def test_import_checks_its_target_first(mine: Path, tmp_path: Path, capsys: pyte
 def test_import_replaces_no_certificates(mine: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "held.certificates.jsonl").write_text("of others\n")
     assert run("import", mine, "-o", tmp_path / "held.rules", "--jobs", 1) == 2
-    assert "expected no certificates at" in capsys.readouterr().err
+    assert f"expected no file at {tmp_path}/held.certificates.jsonl, found one" in capsys.readouterr().err
     assert not (tmp_path / "held.rules").exists()
     assert run("import", mine, "-o", tmp_path / "held.rules", "--jobs", 1, "--force") == 0
 
@@ -249,6 +249,18 @@ def test_what_is_read_is_never_replaced(
     assert run("export", exported, exported, *force) == 2
     assert f"expected another file to write than {exported}, which is to be exported" in capsys.readouterr().err
     assert (mine.read_bytes(), exported.read_bytes()) == before
+
+
+def test_a_wrong_suffix_and_a_file_that_is_there_are_two_faults(
+    mine: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for command, suffix, option in (("import", ".rules", ["-o"]), ("export", ".pb", [])):
+        new, there = tmp_path / "new.txt", tmp_path / f"there{suffix}"
+        there.touch()
+        assert run(command, mine, *option, new) == 2
+        assert f"expected the name of a {suffix} file to write, found {new}\n" in capsys.readouterr().err
+        assert run(command, mine, *option, there) == 2
+        assert f"expected no file at {there}, found one: --force replaces it" in capsys.readouterr().err
 
 
 def test_import_leaves_out_what_its_certificate_refutes(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -40,7 +40,8 @@ def import_rules(
     if file.suffix not in SUFFIXES:
         raise RuleError(f"expected a rule file ({', '.join(SUFFIXES)}), found {str(file)!r}")
     if output is not None:
-        _check_output(file, output, force=force)
+        kept = {file: "is to be imported"}
+        _check_output(output, sidecar_of(output), suffix=".rules", kept=kept, force=force)
     with Display() as display, engine("processes", jobs) as running:
         if file.suffix in (".pb", ".txt"):
             records = read_file(file) if file.suffix == ".pb" else read_tensat(file)
@@ -71,13 +72,22 @@ def import_rules(
             console.print(f"{len(held)} rules that hold are in {output}, with certificates")
 
 
-def _check_output(file: Path, output: Path, *, force: bool) -> None:
-    """Make sure that rules and their certificates can be written, and that none replaces what is imported."""
-    check_targets(output, sidecar_of(output), kept={file: "is to be imported"})
-    if output.suffix != ".rules" or (output.exists() and not force):
-        raise OptionError(f"expected a new .rules file for --output, found {output}: --force replaces one")
-    if sidecar_of(output).exists() and not force:
-        raise OptionError(f"expected no certificates at {sidecar_of(output)}, found some: --force replaces them")
+def _check_output(output: Path, *beside: Path, suffix: str, kept: Mapping[Path, str], force: bool) -> None:
+    """Make sure that a file and those beside it can be written, and replace nothing that is to be kept.
+
+    Args:
+        output: the file.
+        beside: others that are written with it.
+        suffix: that it has to have.
+        kept: files that are read, as in `check_targets`.
+        force: replace what else is there.
+    """
+    check_targets(output, *beside, kept=kept)
+    if output.suffix != suffix:
+        raise OptionError(f"expected the name of a {suffix} file to write, found {output}")
+    for path in (output, *beside):
+        if path.exists() and not force:
+            raise OptionError(f"expected no file at {path}, found one: --force replaces it")
 
 
 def certified(rule: Rule) -> Row | str:
@@ -106,9 +116,8 @@ def export(
     force: Annotated[bool, typer.Option(help="Replace a file that is there.")] = False,
 ) -> None:
     """Write rules in TASO's format, those that it can express."""
-    check_targets(output, kept=dict.fromkeys(files_of(source), "is to be exported"))
-    if output.suffix != ".pb" or (output.exists() and not force):
-        raise OptionError(f"expected a new .pb file, found {output}: --force replaces one")
+    kept = dict.fromkeys(files_of(source), "is to be exported")
+    _check_output(output, suffix=".pb", kept=kept, force=force)
     rules: list[Rule] = list(RuleSet.load(source, numerics="fast"))
     found = [record for rule in rules if (record := record_of(rule)) is not None]
     if not found:
