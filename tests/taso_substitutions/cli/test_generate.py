@@ -147,6 +147,15 @@ def test_bad_options(options: list[str], tmp_path: Path, capsys: pytest.CaptureF
     assert not list(tmp_path.glob("**/*.rules"))
 
 
+@pytest.mark.parametrize("options", [["--engine", "slurm"], ["--ops", "9"]])
+def test_refused_options_leave_no_folder(options: list[str], tmp_path: Path) -> None:
+    work = tmp_path / "work"
+    work.mkdir()
+    for command in (["generate"], ["merge", work]):
+        assert run(*command, *SMALL, *options, "-o", tmp_path / "rules") == 2
+    assert list(tmp_path.rglob("*")) == [work]
+
+
 @pytest.mark.parametrize(
     ("command", "option", "value"),
     [
@@ -190,3 +199,4 @@ def test_ray_is_named_where_it_is_missing(tmp_path: Path, capsys: pytest.Capture
     except ImportError:
         assert run("generate", *SMALL, "--engine", "ray", "-o", tmp_path / "rules") == 2
         assert "taso-substitutions[ray]" in capsys.readouterr().err
+        assert not list(tmp_path.iterdir())

@@ -18,7 +18,7 @@ from taso_gym.errors import OptionError
 from taso_substitutions.enumeration.enumerate import estimated_bytes
 from taso_substitutions.enumeration.fragment import MOST_OPERATORS, Fragment
 from taso_substitutions.enumeration.fragments import FRAGMENTS, chosen_fragments
-from taso_substitutions.generation.engine import engine
+from taso_substitutions.generation.engine import check_engine, engine
 from taso_substitutions.generation.pipeline import Generated, Pipeline
 from taso_substitutions.generation.store import check_writable, write
 from taso_substitutions.generation.work import WorkFolder
@@ -53,6 +53,7 @@ def generate(
     chosen = _settings(max_shape, ops, fragments, operators)
     mine = _shard(chosen, shard)
     command = _command(max_shape, ops, fragments, operators, most)
+    check_engine(engine_name, jobs)
     if not shard:
         check_writable(output, force=force, resumed=command if resume else "")
     folder = WorkFolder(work or output / "work", resume=resume, force=force)
@@ -84,8 +85,9 @@ def merge(
     """Join what shards found into full.rules and basis.rules: the same bytes as without shards."""
     if not os.path.isdir(work):
         raise OptionError(f"expected a work folder, found none at {work}")
-    check_writable(output, force=force)
     chosen = _settings(max_shape, ops, fragments, operators)
+    check_engine(engine_name, jobs)
+    check_writable(output, force=force)
     with Display() as display, engine(engine_name, jobs) as running:
         pipeline = Pipeline(running, WorkFolder(work, resume=True, force=force), display)
         if missing := [f.name for f in pipeline.missing(chosen, ops)]:

@@ -147,6 +147,19 @@ def end_with_parent() -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
+def check_engine(name: str, jobs: int) -> None:
+    """Make sure that there is an engine, before anything is made for its results.
+
+    Raises:
+        OptionError: another name than "processes" or "ray", or no job.
+        MissingPackageError: Ray isn't installed.
+    """
+    if name not in ("processes", "ray") or jobs < 1:
+        raise OptionError(f"expected --engine processes or ray and --jobs of 1 or more, found {name} and {jobs}")
+    if name == "ray":
+        _ray_module()
+
+
 @contextmanager
 def engine(name: str, jobs: int) -> Generator[Engine]:
     """Yield an engine; what it started ends with the block, on Ctrl-C too, and with this process, however that ends.
@@ -156,11 +169,9 @@ def engine(name: str, jobs: int) -> Generator[Engine]:
         jobs: processes; 1 is this one.
 
     Raises:
-        OptionError: another name, or no job.
-        MissingPackageError: Ray isn't installed.
+        OptionError, MissingPackageError: as `check_engine` does.
     """
-    if name not in ("processes", "ray") or jobs < 1:
-        raise OptionError(f"expected --engine processes or ray and --jobs of 1 or more, found {name} and {jobs}")
+    check_engine(name, jobs)
     if name == "ray":
         with _ray() as tasks:
             yield tasks
@@ -180,12 +191,17 @@ def engine(name: str, jobs: int) -> Generator[Engine]:
             pool.shutdown(wait=True, cancel_futures=True)
 
 
-@contextmanager
-def _ray() -> Generator[RayTasks]:
+def _ray_module() -> Any:
     try:
         import ray  # pyright: ignore[reportMissingImports]
     except ImportError as error:
         raise MissingPackageError("--engine ray needs Ray: pip install 'taso-substitutions[ray]'") from error
+    return ray
+
+
+@contextmanager
+def _ray() -> Generator[RayTasks]:
+    ray = _ray_module()
     ray.init(ignore_reinit_error=True, log_to_driver=False)
     try:
         yield RayTasks(ray)
