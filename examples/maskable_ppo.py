@@ -2,7 +2,7 @@
 
     python examples/maskable_ppo.py                                  # BERT, a few minutes on 2 cores
     python examples/maskable_ppo.py TasoGraph-SqueezeNet1.1-v0 --steps 4096
-    python examples/maskable_ppo.py model.onnx --out fast.onnx
+    python examples/maskable_ppo.py model.onnx --output fast.onnx
 
 Ctrl-C ends the training early and keeps the best so far.
 """
@@ -70,10 +70,10 @@ def main(
     model: Annotated[str, typer.Argument(help="Id of an environment, or an ONNX file.")] = "TasoGraph-BERT-v0",
     steps: Annotated[int, typer.Option(help="Environment steps.", min=1)] = PPOSettings.steps,
     seed: Annotated[int, typer.Option(help="Seed of everything random.")] = 0,
-    out: Annotated[Path, typer.Option(help="The optimised model.")] = Path("optimised.onnx"),
+    output: Annotated[Path, typer.Option("--output", "-o", help="The optimised model.")] = Path("optimised.onnx"),
 ) -> None:
     """Train an agent, compare it with searches, write its model, check and time it."""
-    check_target(out)
+    check_target(output)
     settings = PPOSettings(steps=steps, seed=seed)
     env = make_env(model)
     env.reset()
@@ -83,11 +83,11 @@ def main(
     show(states)
 
     found = min(states["policy, best of 8 episodes"], result.best_seen, key=lambda state: state.cost.time_ps)
-    taso_gym.save(found.graph, out)
+    taso_gym.save(found.graph, output)
     original = model if Path(model).is_file() else start.graph
-    report = taso_gym.validate(original, out)
-    console.print(f"{out} written; on random inputs it is {report.verdict}")
-    timed = measure({"original": original, "optimised": out})
+    report = taso_gym.validate(original, output)
+    console.print(f"{output} written; on random inputs it is {report.verdict}")
+    timed = measure({"original": original, "optimised": output})
     for name in timed.rounds:
         console.print(f"{name}: {timed.time_ms(name):.3f} ms in onnxruntime, {timed.estimator}")
     speedup = timed.speedup("optimised")

@@ -57,7 +57,7 @@ def test_maskable_ppo(
 ) -> None:
     module = example("maskable_ppo")
     monkeypatch.setattr(module, "TASO_SECONDS", 1.0)
-    module.main(str(two_products), steps=64, seed=0, out=tmp_path / "fast.onnx")
+    module.main(str(two_products), steps=64, seed=0, output=tmp_path / "fast.onnx")
     printed = capsys.readouterr().out
     for expected in ("original", "greedy", "TASO", "policy", "best seen", "is equal", "in onnxruntime", "speed-up"):
         assert expected in printed
@@ -81,7 +81,7 @@ def test_cleanrl_style() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wrong", "message"), [({"out": Path()}, "the name of a file to write"), ({"seed": -1}, "expected a seed")]
+    ("wrong", "message"), [({"output": Path()}, "the name of a file to write"), ({"seed": -1}, "expected a seed")]
 )
 def test_maskable_ppo_refuses_what_is_wrong_before_it_trains(
     wrong: dict, message: str, two_products: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -89,7 +89,7 @@ def test_maskable_ppo_refuses_what_is_wrong_before_it_trains(
     module = example("maskable_ppo")
     monkeypatch.setattr(module, "learn", lambda *_: pytest.fail("it trains"))
     with pytest.raises(OptionError, match=message):
-        module.main(str(two_products), **{"steps": 8, "seed": 0, "out": tmp_path / "fast.onnx", **wrong})
+        module.main(str(two_products), **{"steps": 8, "seed": 0, "output": tmp_path / "fast.onnx", **wrong})
 
 
 @pytest.mark.parametrize("name", ["maskable_ppo", "sb3_ppo", "cleanrl_style"])

@@ -37,7 +37,7 @@ Model = Annotated[str, typer.Argument(help="Id of an environment, or an ONNX fil
 @app.command()
 def train(
     model: Model,
-    out: Annotated[Path, typer.Option("--out", "-o", help="Where the policy goes.")] = Path("policy.pt"),
+    output: Annotated[Path, typer.Option("--output", "-o", help="Where the policy goes.")] = Path("policy.pt"),
     onnx: Annotated[Path | None, typer.Option(help="Where the cheapest graph goes.")] = None,
     steps: Annotated[int, typer.Option(help="Environment steps.", min=1)] = DEFAULT.steps,
     policy: Annotated[str, typer.Option(help=f"What is trained: {', '.join(POLICIES)}.")] = DEFAULT.policy,
@@ -45,7 +45,7 @@ def train(
     run_file: Annotated[Path | None, typer.Option(help="Written after every update, and resumed from.")] = None,
 ) -> None:
     """Train a policy with PPO; Ctrl-C ends it and keeps what is best so far."""
-    check_targets(out, onnx, run_file, kept=files_of(model))
+    check_targets(output, onnx, run_file, kept=files_of(model))
     settings = PPOSettings(steps=steps, policy=policy, seed=seed)
     from taso_agents.training.display import training_bar
     from taso_agents.training.ppo import train as train_policy
@@ -53,18 +53,18 @@ def train(
 
     with training_bar(console, steps) as reports:
         result = train_policy(model, settings, run_file=run_file, on_step=reports.on_step, on_point=reports.on_point)
-    result.save(out)
+    result.save(output)
     if onnx:
         onnx_io.save(result.best_seen.graph, onnx)
-    policy_cost = min(point.policy for point in result.curve)
-    seen = min(point.best_seen for point in result.curve)
-    console.print(f"{out}: {100 * (1 - policy_cost):.2f} % saved by the cost model; best seen {100 * (1 - seen):.2f} %")
+    saved = 100 * (1 - min(point.policy for point in result.curve))
+    seen = 100 * (1 - min(point.best_seen for point in result.curve))
+    console.print(f"{output}: {saved:.2f} % saved by the cost model; best seen {seen:.2f} %")
 
 
 @app.command()
 def collect(
     model: Model,
-    out: Annotated[Path, typer.Option("--out", "-o", help="Where the episodes go.")] = Path("episodes.npz"),
+    output: Annotated[Path, typer.Option("--output", "-o", help="Where the episodes go.")] = Path("episodes.npz"),
     actor: Annotated[
         list[str] | None,
         typer.Option(
@@ -81,7 +81,7 @@ def collect(
     """Play for real and keep the episodes: graphs, actions, cost changes of all candidates, what is legal."""
     check_numpy_seed(seed)
     actors = actor or ["random", "greedy"]
-    check_targets(out, kept={**files_of(model), **{Path(name): "is an actor" for name in actors}})
+    check_targets(output, kept={**files_of(model), **{Path(name): "is an actor" for name in actors}})
     import numpy as np
     import torch
 
@@ -102,7 +102,7 @@ def collect(
     with torch_threads(1):
         for name in actors:
             collect_episodes(env, actor_named(name, env, epsilon), steps, rng, dataset)
-    dataset.save(out)
+    dataset.save(output)
     if minari:
         write_minari(dataset, model, minari, max_steps=max_steps)
     depths = dataset.depth_histogram()
@@ -115,7 +115,7 @@ def collect(
 @app.command()
 def dream(
     model: Model,
-    out: Annotated[Path, typer.Option("--out", "-o", help="Where world model and controller go.")] = Path("dream.pt"),
+    output: Annotated[Path, typer.Option("--output", "-o", help="For world model and controller.")] = Path("dream.pt"),
     world_model: Annotated[
         str, typer.Option(help=f"Kind: {', '.join(WORLD_MODELS)} (mdn is the dissertation's).")
     ] = "graph",
@@ -139,7 +139,7 @@ def dream(
     onnx: Annotated[Path | None, typer.Option(help="Where the cheapest graph goes.")] = None,
 ) -> None:
     """Learn a world model, train a controller in its dreams and play it for real."""
-    check_targets(out, run_file, plot, onnx, kept=files_of(model))
+    check_targets(output, run_file, plot, onnx, kept=files_of(model))
     from taso_agents.dreams.run import Round
     from taso_agents.dreams.settings import DreamTrainSettings
     from taso_agents.dreams.train import train_in_dream
@@ -159,7 +159,7 @@ def dream(
         result = train_in_dream(
             model, settings, run_file=run_file, on_round=show, on_stage=status.update, max_steps=max_steps
         )
-    result.save(out)
+    result.save(output)
     if plot:
         from taso_agents.dreams.plots import plot_run
 
@@ -168,7 +168,7 @@ def dream(
         from taso_gym import onnx_io
 
         onnx_io.save(result.best_state().graph, onnx)
-    console.print(f"{out}: world model and controller")
+    console.print(f"{output}: world model and controller")
 
 
 def of_kind(
