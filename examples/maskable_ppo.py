@@ -37,7 +37,7 @@ console = Console()
 def learn(model: str, settings: PPOSettings) -> TrainResult:
     """Train a policy that points at the candidate to apply; the masks are part of what it sees."""
     console.print(f"{model}: training MaskablePPO")
-    with training_bar(console, settings.steps) as reports:
+    with training_bar(console, settings.played_steps) as reports:
         return train(model, settings, on_step=reports.on_step, on_point=reports.on_point)
 
 

@@ -4,17 +4,21 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
 import onnx.parser
 import pytest
 import torch
+import typer
 from onnx import helper, numpy_helper
 
 from taso_agents import checkpoint, cli
 from taso_agents.data.episodes import load_dataset
+from taso_agents.dreams.settings import DreamTrainSettings
 from taso_agents.training.run_state import torch_threads
+from taso_agents.training.settings import PPOSettings
 
 SQUEEZENET = "TasoGraph-SqueezeNet1.1-v0"
 
@@ -129,6 +133,20 @@ def test_episodes_of_several_networks_are_the_same_for_a_seed(tmp_path: Path) ->
     first, second = (load_dataset(tmp_path / f"{name}.npz") for name in "ab")
     assert [e.actions for e in first.episodes] == [e.actions for e in second.episodes]
     assert [e.rewards for e in first.episodes] == [e.rewards for e in second.episodes]
+
+
+def help_of(command: str, option: str) -> str:
+    group: Any = typer.main.get_command(cli.app)
+    return next(one.help for one in group.commands[command].params if one.name == option)
+
+
+def test_help_says_how_many_steps_are_played() -> None:
+    ppo, dreams = PPOSettings(), DreamTrainSettings()
+    update = ppo.environments * ppo.rollout
+    rounded = f"rounded up to a multiple of {ppo.environments}, above {update} to one of {update};"
+    assert rounded in help_of("train", "steps")
+    assert f"in multiples of {dreams.dreams * dreams.rollout}." in help_of("dream", "dream_steps")
+    assert all("whole episodes" in help_of(command, "steps") for command in ("collect", "dream", "gap"))
 
 
 @pytest.mark.parametrize(

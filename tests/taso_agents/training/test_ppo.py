@@ -40,6 +40,11 @@ def test_curve_has_a_point_before_and_after_every_update(result: TrainResult) ->
     assert not result.interrupted
 
 
+def test_whole_updates_are_played() -> None:
+    short = replace(SMALL, steps=5, imitation=0)
+    assert train(MODEL, short, **HORIZON).curve[-1].steps == short.played_steps == 6
+
+
 def test_best_seen_is_what_the_curve_says(result: TrainResult) -> None:
     start = RecordedVecEnv(MODEL, 1, HORIZON).start_ps
     assert result.best_seen.cost.time_ps / start == result.curve[-1].best_seen <= min(p.policy for p in result.curve)

@@ -28,3 +28,8 @@ def test_names_are_those_of_the_policies() -> None:
 def test_what_can_t_be_meant_is_refused(wrong: dict, message: str) -> None:
     with pytest.raises(OptionError, match=message):
         PPOSettings(**wrong)
+
+
+@pytest.mark.parametrize(("steps", "played"), [(3, 8), (1000, 1000), (1001, 1008), (1025, 2048), (12_288, 12_288)])
+def test_whole_updates_are_played(steps: int, played: int) -> None:
+    assert PPOSettings(steps=steps).played_steps == played

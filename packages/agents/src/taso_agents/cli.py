@@ -30,6 +30,12 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 DEFAULT = PPOSettings()
+TRAIN_STEPS = (
+    f"Environment steps, rounded up to a multiple of {DEFAULT.environments}, above {DEFAULT.update_steps} to one of "
+    f"{DEFAULT.update_steps}; episodes that judge the policy come besides."
+)
+DREAM_STEPS = "Real environment steps a round, but in whole episodes; those that judge the controller come besides."
+ACTOR_STEPS = "Least real steps of each actor, which plays whole episodes."
 BASELINES = [name for name in SEARCHES if name != "policy"]
 Model = Annotated[str, typer.Argument(help="Id of an environment, or an ONNX file.")]
 
@@ -39,7 +45,7 @@ def train(
     model: Model,
     output: Annotated[Path, typer.Option("--output", "-o", help="Where the policy goes.")] = Path("policy.pt"),
     onnx: Annotated[Path | None, typer.Option(help="Where the cheapest graph goes.")] = None,
-    steps: Annotated[int, typer.Option(help="Environment steps.", min=1)] = DEFAULT.steps,
+    steps: Annotated[int, typer.Option(help=TRAIN_STEPS, min=1)] = DEFAULT.steps,
     policy: Annotated[str, typer.Option(help=f"What is trained: {', '.join(POLICIES)}.")] = DEFAULT.policy,
     seed: Annotated[int, typer.Option(help="Seed of everything random.", min=0)] = DEFAULT.seed,
     run_file: Annotated[Path | None, typer.Option(help="Written after every update, and resumed from.")] = None,
@@ -51,7 +57,7 @@ def train(
     from taso_agents.training.ppo import train as train_policy
     from taso_gym import onnx_io
 
-    with training_bar(console, steps) as reports:
+    with training_bar(console, settings.played_steps) as reports:
         result = train_policy(model, settings, run_file=run_file, on_step=reports.on_step, on_point=reports.on_point)
     result.save(output)
     if onnx:
@@ -72,7 +78,7 @@ def collect(
             "default: random and greedy."
         ),
     ] = None,
-    steps: Annotated[int, typer.Option(help="Real steps of each actor.", min=1)] = 500,
+    steps: Annotated[int, typer.Option(help=ACTOR_STEPS, min=1)] = 500,
     max_steps: Annotated[int, typer.Option(help="Most steps of an episode.", min=1)] = 60,
     epsilon: Annotated[float, typer.Option(help="Chance of any candidate in greedy.", min=0, max=1)] = 0.3,
     seed: Annotated[int, typer.Option(help="Of all draws.", min=0)] = 0,
@@ -120,9 +126,9 @@ def dream(
         str, typer.Option(help=f"Kind: {', '.join(WORLD_MODELS)} (mdn is the dissertation's).")
     ] = "graph",
     rounds: Annotated[int, typer.Option(help="Of collecting, fitting, dreaming and playing.", min=1)] = 2,
-    steps: Annotated[int, typer.Option(help="Real environment steps a round.", min=1)] = 600,
+    steps: Annotated[int, typer.Option(help=DREAM_STEPS, min=1)] = 600,
     max_steps: Annotated[int, typer.Option(help="Most steps of an episode.", min=1)] = 60,
-    dream_steps: Annotated[int, typer.Option(help="Imagined steps a round.", min=1)] = 4096,
+    dream_steps: Annotated[int, typer.Option(help="Imagined steps a round, in multiples of 2048.", min=1)] = 4096,
     temperature: Annotated[float, typer.Option(help="Temperature of predictions in dreams.", min=0)] = 1.0,
     branch: Annotated[int, typer.Option(help="Most steps of a dream; 0 for whole episodes.", min=0)] = 0,
     epochs: Annotated[
@@ -198,7 +204,7 @@ def of_kind(
 @app.command()
 def gap(
     files: Annotated[list[Path], typer.Argument(help="World models of one network, written by dream; one a seed.")],
-    steps: Annotated[int, typer.Option(help="Real steps of each actor.", min=1)] = 300,
+    steps: Annotated[int, typer.Option(help=ACTOR_STEPS, min=1)] = 300,
     seed: Annotated[int, typer.Option(help="Seed of these episodes.", min=0)] = 1,
     episodes: Annotated[int, typer.Option(help="Real episodes of each policy whose scores are compared.", min=0)] = 4,
     plot: Annotated[Path | None, typer.Option(help="PNG file for the curves.")] = None,

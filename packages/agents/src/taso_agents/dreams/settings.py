@@ -18,9 +18,9 @@ class DreamTrainSettings:
 
     Attributes:
         rounds: of collecting, fitting, dreaming and playing.
-        steps: real environment steps collected in each round: at first by chance and by noisy greed, then half or more
-            by the controller.
-        dream_steps: imagined steps of PPO in each round.
+        steps: real environment steps collected in each round, in whole episodes: at first by chance and by noisy
+            greed, then half or more by the controller.
+        dream_steps: imagined steps of PPO in each round, rounded up to whole rollouts of all dreams.
         dreams: played at once.
         temperature: τ of what the world model predicts, in dreams.
         branch: most steps of a dream, which then begins anywhere in a real episode; None: whole ones from the start.

@@ -129,13 +129,12 @@ def leaves_one(rollout: int, minibatch: int) -> bool:
 
 def make_algorithm(venv: RecordedVecEnv, settings: PPOSettings) -> MaskablePPO:
     """Set up sb3-contrib's algorithm; masks travel in the observation, so its own are not used."""
-    rollout = min(settings.rollout, -(-settings.steps // settings.environments))
     return MaskablePPO(
         policy_named(settings.policy),
         venv,
         learning_rate=lambda left: settings.learning_rate * max(left, LAST_LEARNING_RATE),
-        n_steps=rollout,
-        normalize_advantage=not leaves_one(rollout * settings.environments, settings.minibatch),
+        n_steps=settings.update_steps // settings.environments,
+        normalize_advantage=not leaves_one(settings.update_steps, settings.minibatch),
         batch_size=settings.minibatch,
         n_epochs=settings.epochs,
         gamma=settings.gamma,

@@ -94,3 +94,13 @@ class PPOSettings:
         for name in ("steps", "hidden", "rounds", "environments", "rollout", "minibatch", "epochs", "threads"):
             if getattr(self, name) < 1:
                 raise OptionError(f"expected {name} of at least 1, found {getattr(self, name)}")
+
+    @property
+    def update_steps(self) -> int:
+        """Steps of all environments between two updates; as few as there are to be in a short run."""
+        return self.environments * min(self.rollout, -(-self.steps // self.environments))
+
+    @property
+    def played_steps(self) -> int:
+        """Environment steps of whole updates."""
+        return -(-self.steps // self.update_steps) * self.update_steps
