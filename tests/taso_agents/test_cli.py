@@ -1,6 +1,7 @@
 """The command line, as a user runs it."""
 
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -40,6 +41,21 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_train_writes_policy_and_graph(trained: Path) -> None:
     assert (trained / "p.pt").exists()
     onnx.checker.check_model(trained / "best.onnx")
+
+
+def test_train_says_that_ctrl_c_came_before_there_was_a_policy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """That is while packages and the model are loaded."""
+
+    def load(*_arguments: object, **_options: object) -> None:
+        signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr("taso_agents.training.ppo.RecordedVecEnv", load)
+    with pytest.raises(KeyboardInterrupt):
+        cli.train(SQUEEZENET, tmp_path / "p.pt")
+    assert capsys.readouterr().err == f"no policy is kept: Ctrl-C came before {tmp_path}/p.pt was written\n"
+    assert not list(tmp_path.iterdir())
 
 
 def test_evaluate_compares_with_searches(trained: Path) -> None:

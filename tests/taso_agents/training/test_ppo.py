@@ -99,6 +99,8 @@ def test_ctrl_c_keeps_the_best(tmp_path: Path) -> None:
     result = train(MODEL, SMALL, on_step=interrupt, **HORIZON)
     assert result.interrupted
     assert [point.steps for point in result.curve] == [0, 64]
+    early = train(MODEL, SMALL, on_point=lambda _: interrupt(100), **HORIZON)
+    assert [point.steps for point in early.curve] == [0]  # the policy before the first update is kept
     result.save(tmp_path / "policy.pt")
     assert checkpoint.load(tmp_path / "policy.pt", "policy")["taso"]["model"] == MODEL
 

@@ -12,9 +12,10 @@ from rich.table import Table
 from taso_agents.policies import POLICIES
 from taso_agents.training.settings import PPOSettings, check_numpy_seed
 from taso_agents.world_models import WORLD_MODELS, world_model
+from taso_gym import onnx_io
 from taso_gym.atomic import check_targets
 from taso_gym.checks import check_choices
-from taso_gym.console import console, run_app
+from taso_gym.console import console, errors, run_app
 from taso_gym.errors import OptionError
 from taso_gym.onnx_io.external import files_of
 from taso_gym.search import SEARCHES
@@ -50,16 +51,24 @@ def train(
     seed: Annotated[int, typer.Option(help="Seed of everything random.", min=0)] = DEFAULT.seed,
     run_file: Annotated[Path | None, typer.Option(help="Written after every update, and resumed from.")] = None,
 ) -> None:
-    """Train a policy with PPO; Ctrl-C ends it and keeps what is best so far."""
+    """Train a policy with PPO; Ctrl-C ends it and keeps what is best so far.
+
+    Until the model is loaded, and by a second Ctrl-C, no policy is kept.
+    """
     check_targets(output, onnx, run_file, kept=files_of(model))
     settings = PPOSettings(steps=steps, policy=policy, seed=seed)
-    from taso_agents.training.display import training_bar
-    from taso_agents.training.ppo import train as train_policy
-    from taso_gym import onnx_io
+    try:
+        from taso_agents.training.display import training_bar
+        from taso_agents.training.ppo import train as train_policy
 
-    with training_bar(console, settings.played_steps) as reports:
-        result = train_policy(model, settings, run_file=run_file, on_step=reports.on_step, on_point=reports.on_point)
-    result.save(output)
+        with training_bar(console, settings.played_steps) as reports:
+            result = train_policy(
+                model, settings, run_file=run_file, on_step=reports.on_step, on_point=reports.on_point
+            )
+        result.save(output)
+    except KeyboardInterrupt:
+        errors.print(f"no policy is kept: Ctrl-C came before {output} was written", soft_wrap=True)
+        raise
     if onnx:
         onnx_io.save(result.best_seen.graph, onnx)
     saved = 100 * (1 - min(point.policy for point in result.curve))
@@ -171,8 +180,6 @@ def dream(
 
         plot_run(result.run, plot)
     if onnx:
-        from taso_gym import onnx_io
-
         onnx_io.save(result.best_state().graph, onnx)
     console.print(f"{output}: world model and controller")
 
