@@ -214,3 +214,17 @@ def test_the_standard_domain_may_be_spelt_out() -> None:
     model = parsed("g (float[2] x) => (float[2] y) { y = Relu(x) }")
     model.graph.node[0].domain = "ai.onnx"
     assert op_names(from_model(model)) == ["Relu"]
+
+
+@pytest.mark.parametrize("end", [2**31 - 1, 2**63 - 1, 2**31 - 2, 2**63 - 2, -(2**31)])
+@pytest.mark.parametrize(("start", "step"), [(3, -1), (-1, -2), (9, -3), (0, -1), (1, 1)])
+def test_slices_end_where_onnxruntime_ends_them(start: int, end: int, step: int) -> None:
+    """Backward, the largest end is element 0, and the next smaller one is beyond the start: nothing is picked."""
+    bounds = {"starts": [start], "ends": [end], "axes": [0], "steps": [step]}
+    text = "g (float[4] x) => (y) { y = Slice(x, starts, ends, axes, steps) }"
+    for dtype in (np.int64,) if end > 2**31 else (np.int64, np.int32):
+        model = parsed(text, **{name: np.array(values, dtype) for name, values in bounds.items()})
+        graph, x = from_model(model), np.arange(4, dtype=np.float32)
+        (before,), (found,) = run(model, x=x), run(to_model(graph), x=x)
+        assert found.tolist() == before.tolist()
+        assert graph.type_of(graph.outputs[0]).shape == before.shape

@@ -12,6 +12,8 @@ from taso_gym.symbolic import Dim, Shape, total
 from taso_gym.tensor import TensorType, numpy_dtype
 
 INT64_MAX = 2**63 - 1
+ALL = (2**31 - 1, INT64_MAX)
+"""Ends that onnxruntime reads, of int32 and int64 alike, as "to the end": backward, that is element 0."""
 
 
 @operator("Identity", since=1, infer=same_as_first, flops=no_work, view=True)
@@ -121,6 +123,8 @@ def span(size: Dim, start: int, end: int, step: int) -> tuple[int, int, int]:
     if not isinstance(size, int):
         expect(start == 0 and end >= INT64_MAX // 2 and step == 1, "a static axis, or a whole one", size)
         return 0, INT64_MAX, 1
+    if step < 0 and end in ALL:
+        end = -1 - size
     low, high = (0, size) if step > 0 else (-1, size - 1)
     first = min(max(start + size if start < 0 else start, max(low, 0)), high)
     last = min(max(end + size if end < 0 else end, low), high)
