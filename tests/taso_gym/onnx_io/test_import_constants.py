@@ -118,6 +118,18 @@ def test_sparse_initializers() -> None:
         assert from_model(saved) == graph
 
 
+@pytest.mark.parametrize("op_type", ["Identity", "Dropout"])
+def test_a_sparse_initializer_that_is_an_output_passes_a_node(op_type: str) -> None:
+    """onnxruntime doesn't know it as an output by itself."""
+    model = parsed(f"g (float[3] x) => (float[3] y, float[3] z) {{ y = {op_type}(w)\n z = Neg(x) }}")
+    values = helper.make_tensor("w", TensorProto.FLOAT, [1], [5.0])
+    model.graph.sparse_initializer.append(
+        helper.make_sparse_tensor(values, numpy_helper.from_array(np.array([1])), [3])
+    )
+    x = np.ones(3, np.float32)
+    assert run(to_model(from_model(model)), x=x)[0].tolist() == run(model, x=x)[0].tolist() == [0, 5, 0]
+
+
 @pytest.mark.parametrize("dtype", ["bfloat16", "float8_e4m3fn", "int4", "uint4", "float4_e2m1fn", "int2", "complex64"])
 def test_weights_of_every_element_type(dtype: str) -> None:
     import ml_dtypes

@@ -143,10 +143,15 @@ class _Importer:
         return node.op_type in op_types and not domain_of(node.domain) and not self._scope.function(node)
 
     def _passes_on(self, node: NodeProto) -> bool:
-        """Whether a node's first output is its first input and the others aren't used: Identity, inference Dropout."""
+        """Whether a node's first output is its first input and the others aren't used: Identity, inference Dropout.
+
+        What is stored sparse has to pass a node: onnxruntime takes no such initializer as a graph output.
+        """
         if not self._is_standard(node, "Identity", "Dropout") or not node.input[0] or not node.output[0]:
             return False
-        opset = self._scope.opsets[""]
+        constant, opset = self._draft.constant(self._values[node.input[0]]), self._scope.opsets[""]
+        if constant and isinstance(constant.weight, SparseWeight):
+            return False
         return not trains(node, opset, self._is_false) and self._used.isdisjoint(filter(None, node.output[1:]))
 
     def _is_false(self, name: str) -> bool:
