@@ -236,6 +236,41 @@ def test_an_order_of_onnxruntimes_own_is_left_to_it(values: Any, is_sorted: int)
     np.testing.assert_array_equal(run(to_model(graph), x=x)[0], run(model, x=x)[0])
 
 
+LARGE = [2**31 - 1, 1, 5]
+INTEGERS: list[tuple[str, dict[str, Any]]] = [
+    ("ReduceSum(a)", {"a": np.int32(LARGE)}),
+    ("ReduceMean(a)", {"a": np.int32(LARGE)}),
+    ("ReduceProd(a)", {"a": np.int32(LARGE)}),
+    ("ReduceSumSquare(a)", {"a": np.int32(LARGE)}),
+    ("ReduceL2(a)", {"a": np.int32(LARGE)}),
+    ("ReduceSum(a)", {"a": np.int64([2**62, 2**62, 3])}),
+    ("ReduceSum(a)", {"a": np.int64([-(2**63), 2**62])}),
+    ("ReduceProd(a)", {"a": np.full(400, 9)}),
+    ("Pow(a, b)", {"a": np.int64([3]), "b": np.int64([35])}),
+    ("Pow(a, b)", {"a": np.int32([2]), "b": np.float32([31])}),
+]
+
+
+@pytest.mark.parametrize(("node", "constants"), INTEGERS)
+def test_large_integers_are_left_to_onnxruntime(node: str, constants: dict[str, Any]) -> None:
+    """It computes in double, and what is too large for the type becomes the largest that it has."""
+    model = parsed(f"g (float[1] x) => (y, z) {{ y = {node}\n z = Neg(x) }}", **constants)
+    graph, x = from_model(model), np.ones(1, np.float32)
+    assert op_names(graph)[0] in ("ReduceSum", "ReduceMean", "ReduceProd", "ReduceSumSquare", "ReduceL2", "Pow")
+    assert run(to_model(graph), x=x)[0].tolist() == run(model, x=x)[0].tolist()
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.int64])
+@pytest.mark.parametrize("node", ["Sum(a)", "Mean(a)", "Prod(a)", "SumSquare(a)", "L2(a)", "Pow(a, b)"])
+def test_small_integers_are_computed(node: str, dtype: type) -> None:
+    """The product is that of a shape, all of whose numbers are exact in double."""
+    name = node if node.startswith("Pow") else f"Reduce{node}"
+    model = parsed(f"g (float[1] x) => (y, z) {{ y = {name}\n z = Neg(x) }}", a=dtype([-3, 224, 224]), b=dtype([2]))
+    graph, x = from_model(model), np.ones(1, np.float32)
+    assert op_names(graph) == ["Neg"]
+    assert run(to_model(graph), x=x)[0].tolist() == run(model, x=x)[0].tolist()
+
+
 def test_what_broadcasts_by_an_attribute_is_left() -> None:
     """Before opset 7; the reference adds along the last axis, whichever is stated."""
     text = "g (float[2, 2] x) => (y) { c = Add <broadcast = 1, axis = 0>(a, b) y = Mul(c, x) }"

@@ -35,6 +35,8 @@ the operator table, up to `ALWAYS_BYTES`. Not among them is what the reference c
 OneHot as a product, GatherElements of long axes, and Squeeze of an empty list of axes (with others it has an entry)."""
 FIRST_OPSET = 7
 """Operators broadcast as they do now from here on; the attributes that say it before are unknown to the reference."""
+EXACT = 2.0**53
+"""Whole numbers are exact in double up to here."""
 BOUNDED = frozenset({"NonZero", "Compress"})
 MOST_PER_BYTE = 64
 """The size of these depends on the data; it is at most the operand's rank (below 8) times 8 bytes for each element."""
@@ -58,6 +60,8 @@ def fold(sig: Signature, weights: Sequence[Weight | None], opsets: Mapping[str, 
     if not can_fold(sig, weights, opsets):
         return None
     arrays = [w.array() if w else None for w in weights]
+    if _leaves_exact_range(sig, arrays):
+        return None
     try:
         if isinstance(sig.op, OpaqueOperator):
             values = run_opaque(sig.op, arrays, opsets)
@@ -111,6 +115,30 @@ def _is_computed_otherwise(sig: Signature) -> bool:
             return first[0].dtype in FLOATS or _is_unsorted(sig)
         case _:
             return False
+
+
+def _leaves_exact_range(sig: Signature, arrays: Sequence[NDArray[Any] | None]) -> bool:
+    """Whether integers may get so large that onnxruntime has other results.
+
+    It reduces them and raises them to powers in double and cuts off at the ends of their type, where NumPy wraps.
+    """
+    values = arrays[0] if arrays else None
+    if values is None or values.dtype.kind not in "iu":
+        return False
+    sizes = np.abs(values.astype(np.float64))
+    with np.errstate(all="ignore"):
+        match sig.op.name:
+            case "ReduceSum" | "ReduceMean":
+                bound = sizes.sum()
+            case "ReduceSumSquare" | "ReduceL2":
+                bound = (sizes * sizes).sum()
+            case "ReduceProd":
+                bound = np.maximum(sizes, 1).prod()
+            case "Pow" if arrays[1] is not None:
+                bound = (sizes ** np.abs(arrays[1].astype(np.float64))).max(initial=0)
+            case _:
+                return False
+    return not bound <= min(EXACT, np.iinfo(values.dtype).max)
 
 
 def _is_unsorted(sig: Signature) -> bool:
