@@ -206,6 +206,7 @@ LEFT: list[tuple[str, dict[str, Any], list[Any]]] = [
     ("Cast <to = 22>(a)", {"a": np.float32([1.5, 2.75])}, [2, 3]),
     ("Squeeze(a, axes)", {"a": [[4, 5]], "axes": np.zeros(0, int)}, [4, 5]),
     ("NonZero(a)", {"a": np.float32(3)}, [[0]]),
+    ("ReduceMean(a)", {"a": np.zeros((0, 3), np.float32)}, [[0]]),
     ("Range(a, b, d)", {n: np.float32(v) for n, v in zip("abd", (0, 1e3, 0.1), strict=True)}, []),
 ]
 """What onnx's reference computes otherwise than onnxruntime; the last has 10,000 numbers, and is only compared."""

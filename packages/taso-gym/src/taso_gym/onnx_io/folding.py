@@ -98,8 +98,8 @@ def can_fold(sig: Signature, weights: Sequence[Weight | None], opsets: Mapping[s
 def _is_computed_otherwise(sig: Signature) -> bool:
     """Whether onnxruntime has other results.
 
-    It parses, rounds to 4 bits, takes a scalar for a list, adds up steps, and puts NaN, and what isn't to be sorted, in
-    another order.
+    It parses, rounds to 4 bits, takes a scalar for a list, has 0 as the mean of nothing, adds up steps, and puts NaN,
+    and what isn't to be sorted, in another order.
     """
     first, result = sig.inputs[:1], sig.outputs[0]
     if not first or not isinstance(first[0], TensorType) or not isinstance(result, TensorType):
@@ -109,6 +109,8 @@ def _is_computed_otherwise(sig: Signature) -> bool:
             return first[0].dtype == "string" or itemsize_bits(result.dtype) < 8
         case "NonZero":
             return first[0].shape == ()
+        case "ReduceMean":
+            return 0 in (first[0].shape or ())
         case "Range":
             return result.dtype in FLOATS
         case "TopK":
