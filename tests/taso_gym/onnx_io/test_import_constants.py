@@ -272,6 +272,33 @@ def test_small_integers_are_computed(node: str, dtype: type) -> None:
     assert run(to_model(graph), x=x)[0].tolist() == run(model, x=x)[0].tolist()
 
 
+INFINITE = np.float32([-np.inf, np.inf, np.nan, 2])
+
+
+@pytest.mark.parametrize(
+    ("node", "opset", "values", "left"),
+    [
+        ("Clip <max = 1.0>(a)", 9, INFINITE, True),
+        ("Clip <min = 0.0>(a)", 9, INFINITE, True),
+        ("Clip <min = 0.0>(a)", 9, INFINITE[3:], False),
+        ("Clip <min = -1.0, max = 1.0>(a)", 9, INFINITE, False),
+        ("Clip(a, , one)", 13, INFINITE, True),
+        ("Clip(a, one)", 20, INFINITE, True),
+        ("Clip(a, one)", 20, INFINITE[3:], False),
+        ("Clip(a, one, one)", 20, INFINITE, False),
+        ("Clip(a, nan, one)", 20, INFINITE[3:], True),
+        ("Clip(a, one, nan)", 20, INFINITE[3:], True),
+    ],
+)
+def test_bounds_that_onnxruntime_has_of_its_own_are_left_to_it(node: str, opset: int, values: Any, left: bool) -> None:
+    """An absent one is the largest finite number, whatever the opset, and NaN is none."""
+    bounds = {"one": np.float32(1), "nan": np.float32(np.nan)}
+    model = parsed(f"g (float[1] x) => (y, z) {{ y = {node}\n z = Neg(x) }}", opset=opset, a=values, **bounds)
+    graph, x = from_model(model), np.ones(1, np.float32)
+    assert op_names(graph) == ["Clip", "Neg"][not left :]
+    np.testing.assert_array_equal(run(to_model(graph), x=x)[0], run(model, x=x)[0])
+
+
 def test_what_broadcasts_by_an_attribute_is_left() -> None:
     """Before opset 7; the reference adds along the last axis, whichever is stated."""
     text = "g (float[2, 2] x) => (y) { c = Add <broadcast = 1, axis = 0>(a, b) y = Mul(c, x) }"

@@ -60,7 +60,7 @@ def fold(sig: Signature, weights: Sequence[Weight | None], opsets: Mapping[str, 
     if not can_fold(sig, weights, opsets):
         return None
     arrays = [w.array() if w else None for w in weights]
-    if _leaves_exact_range(sig, arrays):
+    if _leaves_exact_range(sig, arrays) or _clips_otherwise(sig, arrays):
         return None
     try:
         if isinstance(sig.op, OpaqueOperator):
@@ -141,6 +141,17 @@ def _leaves_exact_range(sig: Signature, arrays: Sequence[NDArray[Any] | None]) -
             case _:
                 return False
     return not bound <= min(EXACT, np.iinfo(values.dtype).max)
+
+
+def _clips_otherwise(sig: Signature, arrays: Sequence[NDArray[Any] | None]) -> bool:
+    """Whether onnxruntime clips floats to something else: infinities though a bound is absent, and never to NaN."""
+    values, type_ = arrays[0] if sig.op.name == "Clip" else None, sig.outputs[0]
+    if values is None or not isinstance(type_, TensorType) or type_.dtype not in FLOATS:
+        return False
+    if isinstance(sig.op, OpaqueOperator):
+        return True
+    bounds = [sig.attr("min"), sig.attr("max")]
+    return (None in bounds and bool(np.isinf(values).any())) or any(b is not None and np.isnan(b) for b in bounds)
 
 
 def _is_unsorted(sig: Signature) -> bool:
