@@ -1,13 +1,14 @@
 """How far two values may be apart."""
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
 from model_texts import parsed
 
 from taso_gym.equivalence import validate
-from taso_gym.equivalence.compare import compare
+from taso_gym.equivalence.compare import compare, has_finite
 
 F32, F64 = np.float32, np.float64
 
@@ -106,3 +107,19 @@ def test_maps_of_classes_may_round() -> None:
     report = validate(classifier("half", "x"), classifier("x", "half"))
     assert report.ok and 0 < report.max_relative_error < 1e-6
     assert not validate(classifier("half", "x"), classifier("s", "half")).ok
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (F32([np.nan, 1]), True),
+        (F32([np.nan, np.inf]), False),
+        (np.int64([0]), True),
+        (F32([]), False),
+        (np.zeros((0, 3), np.int64), False),
+        ([], True),
+        (None, True),
+    ],
+)
+def test_something_finite(value: Any, expected: bool) -> None:
+    assert has_finite(value) is expected

@@ -90,6 +90,40 @@ def test_an_output_that_does_not_depend_on_the_inputs_is_named() -> None:
     assert "little" not in validate(good, good, inputs=[{"x": np.ones((3, 4), F32)}]).verdict
 
 
+@pytest.mark.parametrize(
+    ("node", "other"),
+    [
+        ("y = NonMaxSuppression(x, x, most, half, high)", "y = NonMaxSuppression(x, x, most, none, high)"),
+        ("h = Neg(x)  y = Compress(h, never)", "h = Abs(x)  y = Compress(h, never)"),
+        ("h = Greater(x, high)  y = NonZero(h)", "h = Less(high, x)  y = NonZero(h)"),
+        ("h = Mul(x, none)  y = ArgMax(h)", "h = Mul(none, x)  y = ArgMax(h)"),
+        ("h = Abs(x)  y = GreaterOrEqual(h, none)", "h = Neg(x)  g = Abs(h)  y = GreaterOrEqual(g, none)"),
+    ],
+)
+def test_an_output_that_is_always_empty_or_the_same_numbers_is_named(node: str, other: str) -> None:
+    weights: dict[str, Any] = {"most": 3, "half": F32([0.5]), "high": F32([1e3]), "none": F32([0]), "never": [False]}
+    first, second = (parsed(f"g (float[1, 4, 4] x) => (y, z) {{ {n}  z = Neg(x) }}", **weights) for n in (node, other))
+    report = validate(first, second)
+    assert report.ok and [o.is_constant for o in report.outputs] == [True, False]
+    assert "says little: 'y'" in report.verdict
+
+
+def test_an_output_that_no_input_reaches_is_compared_whole() -> None:
+    text = "g (float[2, 3] x) => (y, s, c) { y = Relu(x)  s = Shape(x)  c = Identity(w) }"
+    model = parsed(text, w=np.ones(2, F32))
+    report = validate(model, model)
+    assert report.ok and not any(o.is_constant for o in report.outputs) and "little" not in report.verdict
+    assert not validate(model, parsed(text, w=np.zeros(2, F32))).ok
+
+
+def test_inputs_that_give_nothing_are_drawn_again() -> None:
+    """Of 0 and 1 the largest is below 2, and not below 1."""
+    text = "g (int64[16, 16] n) => (y) {{ a = Abs(n)  m = ReduceMax(a)  c = Less(m, {})  y = NonZero(c) }}"
+    good, bad = (parsed(text.format(bound), one=np.array(1), two=np.array(2)) for bound in ("two", "one"))
+    assert validate(good, good).ok
+    assert not validate(good, bad).ok
+
+
 def test_rounding_is_told_from_errors() -> None:
     """1e4 + x - 1e4 loses four digits in either order of its terms; 2x loses none, and is wrong."""
     text = "g (float[50] x) => (y) { a = Add(x, big)\n b = Sub(a, big)\n y = Mul(b, one) }"

@@ -142,7 +142,9 @@ def has_finite(value: Value) -> bool:
     if isinstance(value, list) or value is None:
         return True
     array = np.asarray(value)
-    return array.dtype.name not in TOLERANCE or not array.size or bool(np.isfinite(array.astype(np.float64)).any())
+    if not array.size or array.dtype.name not in TOLERANCE:
+        return array.size > 0
+    return bool(np.isfinite(array.astype(np.float64)).any())
 
 
 def _compare_lists(expected: Value, found: Value, tolerance: float | None) -> Difference:

@@ -75,8 +75,8 @@ def run_on_drawn(model: Subject, exact: Sequence[Graph], draws: int, seed: int) 
 
     If no graph of ``exact`` rounds whole numbers, these are drawn, and normal ones last: what holds for whole numbers
     alone, as that they are truncated to themselves, is no equality. For both there are at least two draws. Defaults of
-    inputs are overridden in one of several draws. What gives nothing finite, as attention does where all is masked,
-    counts only if nothing tamer gives more.
+    inputs are overridden in one of several draws. What gives nothing, or nothing finite, as attention does where all is
+    masked, counts only if nothing tamer gives more.
 
     Raises:
         EquivalenceError: it runs on none.

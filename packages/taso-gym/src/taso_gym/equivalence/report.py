@@ -26,7 +26,8 @@ class OutputReport:
             that was computed in float64; None where none was, NaN where this output has none.
         is_rounding: the difference is above the tolerance, but the second model is as near to the reference as the
             first: the two round differently.
-        is_constant: it is the same for all inputs that were drawn, so that comparing it says little.
+        is_constant: it is the same, or empty, for all inputs that were drawn, so that comparing it says little; not of
+            what no input reaches.
     """
 
     name: str

@@ -147,7 +147,7 @@ def report_on(
         reference: computes the outputs of a draw in float64 (`reference_of`).
         tolerance: as in `validate`.
     """
-    names, exact = first.graph.info.output_names, _exact_basis(drawn)
+    graph, exact = first.graph, _exact_basis(drawn)
     differences = [
         [compare(x, y, tolerance if d.whole is None else 0.0) for x, y in zip(d.outputs, outputs, strict=True)]
         for d, outputs in zip(drawn, found, strict=True)
@@ -158,13 +158,14 @@ def report_on(
     references, basis = ({}, exact) if exact and not wanted else _references(first, drawn[0], wanted, reference)
     basis = exact or basis
     reports: list[OutputReport] = []
-    for k, name in enumerate(names):
+    for k, (name, value) in enumerate(zip(graph.info.output_names, graph.outputs, strict=True)):
         errors = {i: _errors(r[k], drawn[i].outputs[k], found[i][k], whole=bool(wanted)) for i, r in references.items()}
         column = [listed[k] for listed in differences]
         bad = [i for i, d in enumerate(column) if not d.ok]
         is_rounding = bool(bad) and all(i in errors and _only_rounds(column[i], *errors[i]) for i in bad)
         shown = errors.get(bad[0] if bad else next(iter(errors), 0))
-        is_constant = not bad and _is_constant([d.outputs[k] for d in drawn])
+        is_open = not graph.type_of(value).const  # what no input reaches is compared whole
+        is_constant = is_open and not bad and _is_constant([d.outputs[k] for d in drawn])
         reports.append(OutputReport(name, worst(column), shown, is_rounding, is_constant))
     return Report(tuple(reports), labels, basis)
 
@@ -179,15 +180,11 @@ def _exact_basis(drawn: Sequence[Draw]) -> str:
 
 
 def _is_constant(values: Sequence[Value]) -> bool:
-    """Return whether floats are the same in all draws: of a model whose head is still all zeros, or all NaN."""
+    """Return whether a tensor is the same in all draws: of a model whose head is still all zeros, all NaN, or empty."""
     if len(values) < 2 or not all(isinstance(value, np.ndarray) for value in values):
         return False
     first = values[0]
-    return (
-        first.dtype.kind == "f"
-        and first.size > 0
-        and all(np.array_equal(first, other, equal_nan=True) for other in values[1:])
-    )
+    return all(np.array_equal(first, other, equal_nan=first.dtype.kind == "f") for other in values[1:])
 
 
 def _only_rounds(difference: Difference, first: float, second: float) -> bool:
