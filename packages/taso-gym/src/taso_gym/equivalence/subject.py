@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
+import onnx
 from onnx import ModelProto
 
 from taso_gym.checks import check_kind
@@ -15,6 +16,7 @@ from taso_gym.cost.packages import expecting_room
 from taso_gym.equivalence.child import run_in_child
 from taso_gym.equivalence.compare import Value
 from taso_gym.equivalence.runtime import Feeds, run_model
+from taso_gym.equivalence.seeds import is_random, seeded
 from taso_gym.errors import EquivalenceError
 from taso_gym.graph import Graph, Node, producer_of
 from taso_gym.onnx_io import from_model, load, save, to_model, with_dims
@@ -42,7 +44,12 @@ class Subject:
     weight_bytes: int
 
     def run(self, feeds: Sequence[Feeds]) -> list[list[Value] | str]:
-        """Return the outputs for each set of inputs, or onnxruntime's message where it failed."""
+        """Return the outputs for each set of inputs, or onnxruntime's message where it failed.
+
+        Random operators draw the same for each, whatever was run before.
+        """
+        if len(feeds) > 1 and is_random(self.graph):
+            return [result for feed in feeds for result in self.run([feed])]
         if isinstance(self.content, Path) and (self.weight_bytes > CHILD_BYTES or _is_deadly(self.graph)):
             return run_in_child(self.content, feeds)
         return run_model(self.content, feeds)
@@ -51,7 +58,7 @@ class Subject:
 def subject(model: Graph | ModelProto | str | Path, stack: ExitStack, dims: Mapping[str, int] | None = None) -> Subject:
     """Return a model as something to run; what has to lie on disk for that does so until the stack is closed.
 
-    Sizes that are given for dimensions are added to those that a graph knows.
+    Sizes that are given for dimensions are added to those that a graph knows. Random operators have seeds there.
 
     Raises:
         OptionError: it is something else.
@@ -60,19 +67,31 @@ def subject(model: Graph | ModelProto | str | Path, stack: ExitStack, dims: Mapp
     check_kind("model", model, (Graph, ModelProto, str, Path), "a Graph, ModelProto or path")
     if isinstance(model, str | Path):
         graph = load(model, dims)
-        return Subject(graph, Path(model), _weight_bytes(graph))
-    graph = from_model(model) if isinstance(model, ModelProto) else model
-    graph = with_dims(graph, {**graph.info.dims, **(dims or {})})
+        if not is_random(graph):
+            return Subject(graph, Path(model), _weight_bytes(graph))
+        model = _loaded(model) if _weight_bytes(graph) < PROTO_BYTES else graph
+    else:
+        graph = from_model(model) if isinstance(model, ModelProto) else model
+        graph = with_dims(graph, {**graph.info.dims, **(dims or {})})
     size = _weight_bytes(graph)
-    if size <= FILE_BYTES and not _is_deadly(graph):
-        return Subject(graph, (model if isinstance(model, ModelProto) else to_model(graph)).SerializeToString(), size)
+    in_memory = size <= FILE_BYTES and not _is_deadly(graph)
+    proto = model if isinstance(model, ModelProto) and size < PROTO_BYTES else to_model(graph) if in_memory else None
+    if proto is not None and is_random(graph):
+        proto = seeded(proto)
+    if proto is not None and in_memory:
+        return Subject(graph, proto.SerializeToString(), size)
     with expecting_room():
         path = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="taso-gym-"))) / "model.onnx"
-        if isinstance(model, ModelProto) and size < PROTO_BYTES:
-            path.write_bytes(model.SerializeToString())
-        else:
+        if proto is None:
             save(graph, path)
+            proto = seeded(ModelProto.FromString(path.read_bytes())) if is_random(graph) else None
+        if proto is not None:
+            path.write_bytes(proto.SerializeToString())
     return Subject(graph, path, size)
+
+
+def _loaded(path: str | Path) -> ModelProto:
+    return onnx.load(str(path))  # pyright: ignore[reportUnknownMemberType]
 
 
 def _is_deadly(graph: Graph) -> bool:
