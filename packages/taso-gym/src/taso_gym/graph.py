@@ -142,10 +142,6 @@ class Graph:
 
     __slots__ = ("hash", "info", "leaves", "next_id", "nodes", "uses")
 
-    def __copy__(self) -> Graph:
-        """Return itself."""
-        return self
-
     def __deepcopy__(self, memo: dict[int, object]) -> Graph:
         """Return itself: weights are held once."""
         return self

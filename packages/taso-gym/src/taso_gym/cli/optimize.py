@@ -29,8 +29,8 @@ from taso_gym.onnx_io.external import files_of
 from taso_gym.ops import MICROSOFT
 from taso_gym.optimizer import optimize as search_for
 from taso_gym.result import Result
-from taso_gym.rules.rule import numerics_named
-from taso_gym.rules.ruleset import load_checked
+from taso_gym.rules.rule import Numerics, numerics_named
+from taso_gym.rules.ruleset import RuleSet, load_checked
 from taso_gym.search import SEARCHES, Budget, Progress
 from taso_gym.search.checkpoint import saved
 from taso_gym.search.run import check_search
@@ -120,10 +120,7 @@ def optimize(
     _check_early(search, options, goal, seed, model, output, checkpoint, session_settings)
     limit = Budget(steps=steps) if steps else Budget(seconds(budget))
     graph = _read(model, dimensions(dim or []), opset, strict_dims)
-    rule_set = load_checked(rules, portable=portable, numerics=loosest)
-    if not len(rule_set):
-        left = f"{' of the ONNX standard' * portable} of class {loosest}"
-        raise OptionError(f"expected a rule{left} or stricter in {rules}, found none")
+    rule_set = _rules_of(rules, portable, loosest)
     bar = progress_bar()
     task = bar.add_task(f"{search} search", best="")
 
@@ -170,6 +167,15 @@ def _read(model: Path, dims: dict[str, int], opset: int | None, strict: bool) ->
         sizes = ", ".join(f"{name}={bound[name]}" for name in unbound)
         say(f"costed at {sizes}; --dim sets other sizes, and the file stays open to all")
     return graph
+
+
+def _rules_of(source: str, portable: bool, numerics: Numerics) -> RuleSet:
+    """Return the rules that are asked for; of none a search would only say that it found nothing."""
+    rules = load_checked(source, portable=portable, numerics=numerics)
+    if not len(rules):
+        kind = f"{' of the ONNX standard' * portable} of class {numerics}"
+        raise OptionError(f"expected a rule{kind} or stricter in {source}, found none")
+    return rules
 
 
 def _options(search: str, alpha: float | None, threads: int) -> dict[str, Any]:
