@@ -28,7 +28,7 @@ from rich.table import Table
 from support.lines import read
 from support.published import fitted_as_published, published_run
 
-from taso_agents.cli import of_kind
+from taso_agents.cli.dream import of_kind
 from taso_agents.data.collect import empty_dataset
 from taso_agents.dreams.controller import dream as train_controller
 from taso_agents.dreams.env import DreamSettings, DreamVectorEnv, play_dreams

@@ -26,7 +26,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from support.cells import cell
 
-from taso_agents.cli import of_kind
+from taso_agents.cli.dream import of_kind
 from taso_agents.data.collect import empty_dataset
 from taso_agents.dreams.controller import dream
 from taso_agents.dreams.plots import write
