@@ -1,7 +1,6 @@
 """The command line, as a user runs it."""
 
 import re
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -49,7 +48,7 @@ def test_train_says_that_ctrl_c_came_before_there_was_a_policy(
     """That is while packages and the model are loaded."""
 
     def load(*_arguments: object, **_options: object) -> None:
-        signal.raise_signal(signal.SIGINT)
+        raise KeyboardInterrupt
 
     monkeypatch.setattr("taso_agents.training.ppo.RecordedVecEnv", load)
     with pytest.raises(KeyboardInterrupt):

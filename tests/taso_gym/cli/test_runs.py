@@ -79,4 +79,4 @@ def test_validate_takes_sizes(baked, capsys):
     assert run("validate", baked, baked, *SIZES) == 0
     assert "1 draws: batch=4 seq=24" in capsys.readouterr().out
     assert run("validate", baked, baked, "--dim", "n=4") == 2
-    assert "among ['batch', 'seq'], found 'n'" in capsys.readouterr().err
+    assert "among batch, seq, found 'n'" in capsys.readouterr().err
