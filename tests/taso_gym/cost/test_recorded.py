@@ -61,6 +61,8 @@ def test_of_several_tables_the_first_that_has_a_region_counts() -> None:
     third = Table("d", 16, {"b": Entry(2, 1, "Mul")})
     both = {"a": Entry(1, 1, "Add"), "b": Entry(2, 1, "Mul")}
     assert merged([first, second, third]) == Table("d", 16, both, "one, two")
+    views = [Table("d", 16, {}, view_ps=view_ps) for view_ps in (9, 5)]
+    assert merged(views).view_ps == 5, "the last was measured the most"
 
 
 def test_a_view_costs_what_was_recorded_of_one(tmp_path: Path) -> None:

@@ -246,11 +246,14 @@ def record(
 
 
 def merged(tables: Sequence[Table]) -> Table:
-    """Return what tables of one device have, at least one of them; a region costs what the first that has it says."""
+    """Return what tables of one device have, at least one of them; a region costs what the first that has it says.
+
+    What a view takes is in each, and was measured again for it: the last knows it best.
+    """
     costs = {key: entry for table in reversed(tables) for key, entry in table.costs.items()}
     origins = dict.fromkeys(table.origin for table in tables if table.origin)
     first = tables[0]
-    return Table(first.device, first.block, costs, ", ".join(origins), first.view_ps)
+    return Table(first.device, first.block, costs, ", ".join(origins), tables[-1].view_ps)
 
 
 def region_key(region: Region, dims: Dims) -> str:
