@@ -212,9 +212,10 @@ class Descent(Searcher):
         return FINISH if self._found_gains else 0.0
 
     def finish(self, interrupted: Callable[[], bool]) -> None:
-        """Apply what was weighed on the way down and lowers the value, best first."""
+        """Apply what was weighed on the way down and lowers the value, best first; there is no time for rivals."""
         if self._weighed:
             self._sort_weighed()
+        self._looks = False
         while self._apply_waiting(self.state(self.best)) and not interrupted():
             pass
 
