@@ -152,11 +152,12 @@ def test_of_two_forms_that_counts_which_is_better_with_what_follows(
     assert operators(search.state(search.best)) == {found: PLACES, "Neg": PLACES}
 
 
-def test_when_the_time_is_over_what_gains_is_applied_without_a_look_at_rivals(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_when_it_is_late_what_gains_is_applied_without_a_look_at_rivals(monkeypatch: pytest.MonkeyPatch) -> None:
     """With measured costs the first look would take what time is left, and most that gains would stay undone."""
     search = Taso(negated("Exp", FORMS), np.random.default_rng(0))
     while not search._waiting:
         search.step()
+    search.late = lambda: True
     monkeypatch.setattr(search, "_follow", lambda *_: pytest.fail("looked"))
     search.finish(lambda: False)
     assert operators(search.state(search.best)) == {"Max": PLACES, "Neg": PLACES}

@@ -121,11 +121,11 @@ class Descent(Searcher):
         """Apply a match to the best state, or one that it would prevent if that gains more with what follows."""
         parent, rivals = self.best, self._rivals(state, match, change)
         unknown = {key: rival for key, rival in rivals.items() if key not in self._rival_gains}
-        if unknown and not self.ended():
+        if unknown and not self._cut_short():
             alone = self._follow(parent, match)
             for key, rival in unknown.items():
                 gain = alone - self._follow(parent, rival, match)
-                if not self.ended():
+                if not self._cut_short():
                     self._rival_gains[key] = gain
             return
         better = [key for key in rivals if self._rival_gains.get(key, 0) > 0]
@@ -138,7 +138,7 @@ class Descent(Searcher):
         """Return what waits, would be prevented by a match and gains less, but much: the most first, like ones once."""
         before, instead = dict[Key, Match](), dict[Key, Match]()
         nodes, least = set(match.nodes), min(RIVAL * change, -REAL_PS)
-        for other, known in reversed(self._waiting if self._looks else []):
+        for other, known in reversed(self._waiting if self._looks and not self.late() else []):
             if known > least:
                 break
             if nodes.isdisjoint(other.nodes):
@@ -200,11 +200,15 @@ class Descent(Searcher):
             if also and also in child.matches[also.rule]:
                 new.append(also)
             self.explored += 1 + len(new)
-            changes = self.changes(child, (m for m in new if not self.ended()))
+            changes = self.changes(child, (m for m in new if not self._cut_short()))
             gain, following = min(((change, m) for m, change in changes), default=(0, first))
-            if gain >= 0 or self.ended():
+            if gain >= 0 or self._cut_short():
                 break
         return self.values[index]
+
+    def _cut_short(self) -> bool:
+        """Whether there is no time for a look at what comes of a rewrite, or for the rest of one."""
+        return self.ended() or self.late()
 
     @property
     def reserve(self) -> float:
@@ -212,10 +216,9 @@ class Descent(Searcher):
         return FINISH if self._found_gains else 0.0
 
     def finish(self, interrupted: Callable[[], bool]) -> None:
-        """Apply what was weighed on the way down and lowers the value, best first; there is no time for rivals."""
+        """Apply what was weighed on the way down and lowers the value, best first."""
         if self._weighed:
             self._sort_weighed()
-        self._looks = False
         while self._apply_waiting(self.state(self.best)) and not interrupted():
             pass
 

@@ -38,6 +38,9 @@ SEARCHES = {
 """Name -> class; ``name:PATH`` hands the class a ``path`` (``policy:CHECKPOINT``)."""
 
 
+LOOKING = 0.5
+"""Part of the time for applying what was weighed until when it is looked what else comes of it: where that has to be
+measured a single look can take all."""
 STILL = 0.1
 """Part of a budget's time at whose end a search that has found a better graph in it is still finding."""
 GRACE_S = 5.0
@@ -167,10 +170,16 @@ def run(
         if not (lost or searcher.exhausted):
             # after it was saved: what is taken up again goes on as if it hadn't ended
             ends = min(budget.seconds, spent() + (GRACE_S if interrupted() else math.inf))
-            searcher.ended = lambda: spent() >= ends
-            _loses_costs(searcher, lambda: searcher.finish(searcher.ended))
+            _finish(searcher, spent, ends)
         path, state = searcher.path(searcher.best), searcher.state(searcher.best)
         return SearchResult(state, path, searcher.explored, spent(), searcher.exhausted, interrupted(), cut_short)
+
+
+def _finish(searcher: Searcher, spent: Callable[[], float], ends: float) -> None:
+    """Let a search take what it knows by now, until it has spent so many seconds."""
+    late = spent() + LOOKING * (ends - spent())
+    searcher.ended, searcher.late = lambda: spent() >= ends, lambda: spent() >= late
+    _loses_costs(searcher, lambda: searcher.finish(searcher.ended))
 
 
 def _check_arguments(start: object, budget: object, objective: object, **others: object) -> None:

@@ -52,6 +52,7 @@ class Searcher(ABC):
         from_best: each step begins at the best state, wherever that is.
         most: no more is weighed in a step once so much was explored. By default there is no end to it.
         ended: asked within a step: whether the time is over or Ctrl-C was pressed. By default neither.
+        late: asked within `finish`: whether what is left of the time is for what is known to lower the value.
     """
 
     from_best = False
@@ -63,6 +64,7 @@ class Searcher(ABC):
         self.exhausted = False
         self.most = math.inf
         self.ended: Callable[[], bool] = _never
+        self.late: Callable[[], bool] = _never
         self.best = 0
         self._start, self._objective = start, objective or Objective()
         self._at_start = quantities(start.graph, start.cost, start.cost_model, self._objective.needs)
