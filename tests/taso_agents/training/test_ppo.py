@@ -126,8 +126,11 @@ def test_without_costs_shown_the_policy_has_no_greed() -> None:
 
 @pytest.mark.slow
 def test_it_beats_greedy_where_that_is_possible() -> None:
-    """SqueezeNet has gains behind steps that cost something; greedy search never takes them."""
-    result = train(MODEL, PPOSettings(steps=8192, restarts=0.0, greed=2.0, entropy=0.02))
+    """SqueezeNet has gains behind steps that cost something; greedy search never takes them.
+
+    Nor does training that only begins at the start, since there are rules by which greedy search gains more.
+    """
+    result = train(MODEL, PPOSettings(steps=8192, restarts=0.5, greed=2.0, entropy=0.02))
     greedy = result.curve[0].policy  # before training the policy is greedy
     assert result.curve[-1].best_seen < greedy - 0.003
 
