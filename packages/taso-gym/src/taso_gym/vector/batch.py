@@ -114,12 +114,12 @@ class TasoGraphVectorEnv(VectorEnv[Observation, Array, Array]):
     @property
     def np_random(self) -> tuple[np.random.Generator, ...]:  # pyright: ignore[reportIncompatibleMethodOverride]
         """The random stream of each, as of `SyncVectorEnv`."""
-        return tuple(env.np_random for env in self.envs)
+        return self.get_attr("np_random")
 
     @property
     def np_random_seed(self) -> tuple[int, ...]:  # pyright: ignore[reportIncompatibleMethodOverride]
         """What each began with, as of `SyncVectorEnv`."""
-        return tuple(env.np_random_seed for env in self.envs)
+        return self.get_attr("np_random_seed")
 
     def action_masks(self) -> NDArray[np.bool_]:
         """Return the masks of all, (num_envs, N + 1 + L)."""
