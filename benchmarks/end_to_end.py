@@ -25,7 +25,7 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -239,7 +239,14 @@ def path_of(network: Network, batch: int, settings: argparse.Namespace) -> Path:
 
 def main(arguments: list[str] | None = None) -> None:
     settings = options(arguments)
-    chosen = [n for n in networks() if not settings.networks or n.name in settings.networks]
+    run(networks(), settings)
+    if settings.phase != "optimise":
+        write_table(settings.rows)
+
+
+def run(listed: Iterable[Network], settings: argparse.Namespace) -> None:
+    """Optimise and measure those of some networks that are asked for, as far as the settings say; write their rows."""
+    chosen = [n for n in listed if not settings.networks or n.name in settings.networks]
     for network in chosen:
         for batch in (b for b in network.batches if b in settings.batch):
             try:
@@ -257,13 +264,12 @@ def main(arguments: list[str] | None = None) -> None:
                         write_text(path, json.dumps(row, indent=1) + "\n")
             except (TasoError, ImportError) as error:
                 print(f"{network.name} {batch}: {error}", flush=True)
-    if settings.phase != "optimise":
-        write_table(settings.rows)
 
 
-def options(arguments: list[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("networks", nargs="*", metavar="network", help="names of networks.toml; default: all")
+def options(arguments: list[str] | None, description: str | None = __doc__, **defaults: Any) -> argparse.Namespace:
+    """Return the settings that a command line states, others than these defaults."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("networks", nargs="*", metavar="network", help="names of the list; default: all")
     parser.add_argument("--batch", type=int, nargs="*", default=[1], help="1, 8 or both")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--provider", choices=("cpu", "cuda"), default="cpu")
@@ -279,6 +285,7 @@ def options(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--rows", type=Path, default=HERE / "rows")
     parser.add_argument("--phase", choices=("all", "optimise", "measure", "table"), default="all")
     parser.add_argument("--again", action="store_true", help="measure rows anew that are there")
+    parser.set_defaults(**defaults)
     return parser.parse_args(arguments)
 
 

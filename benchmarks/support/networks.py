@@ -1,4 +1,4 @@
-"""Exports the networks of benchmarks/networks.toml.
+"""Exports the networks of benchmarks/networks.toml, or of another list such as benchmarks/unseen.toml.
 
     cd benchmarks; python -m support.networks FOLDER [network ...] [--batch 8]
 
@@ -37,9 +37,9 @@ class Network(NamedTuple):
     arguments: Mapping[str, Any] = {}
 
 
-def networks() -> list[Network]:
-    """Return the rows of networks.toml in their order."""
-    rows = tomllib.loads(LIST.read_text(encoding="utf-8"))["network"]
+def networks(listed: Path = LIST) -> list[Network]:
+    """Return the rows of a list of networks in their order."""
+    rows = tomllib.loads(listed.read_text(encoding="utf-8"))["network"]
     return [Network(**{k: tuple(v) if isinstance(v, list) else v for k, v in row.items()}) for row in rows]
 
 
