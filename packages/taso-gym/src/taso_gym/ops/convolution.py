@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import product as cartesian
 from typing import Any
 
 from taso_gym.errors import TypeInferenceError
@@ -96,12 +97,16 @@ def conv_transpose_type(types: Types, attrs: Attrs) -> tuple[TensorType, ...]:
     """(batch, output channels, stride (in - 1) + reach of the kernel + output padding - pads)."""
     x, w = shape(types, 0), shape(types, 1)
     expect(w[0] == x[1], f"{w[0]} input channels", x[1])
+    exact_groups(w[0], attrs["group"])
+    channels = w[1] * attrs["group"]
+    if optional(types, 2):
+        expect(shape(types, 2) == (channels,), f"a bias of shape {(channels,)}", shape(types, 2))
     rank, spatial = len(x) - 2, list[Dim]()
     for i in range(rank):
         reach = (w[2 + i] - 1) * attrs["dilations"][i] + 1
         pads = attrs["pads"][i] + attrs["pads"][rank + i]
         spatial.append((x[2 + i] - 1) * attrs["strides"][i] + reach + attrs["output_padding"][i] - pads)
-    return (TensorType(one_dtype(types), (x[0], w[1] * attrs["group"], *spatial)),)
+    return (TensorType(one_dtype(types), (x[0], channels, *spatial)),)
 
 
 def conv_transpose_flops(types: Types, _outputs: tuple[TensorType, ...], _attrs: Attrs) -> Dim:
@@ -116,7 +121,6 @@ def conv_transpose_flops(types: Types, _outputs: tuple[TensorType, ...], _attrs:
     normalize=conv_transpose_attrs,
     export=export_conv,
     flops=conv_transpose_flops,
-    types_only=True,
 )
 def conv_transpose(
     xp: ArrayModule,
@@ -133,4 +137,33 @@ def conv_transpose(
     pads: tuple[int, ...] | None = None,
     strides: tuple[int, ...] | None = None,
 ) -> Array:
-    """Transposed convolution: only its types are known."""
+    """For each offset in the window, a matrix product over the channels of a group, spread by strides; their sum."""
+    assert pads is not None and strides is not None and dilations is not None and output_padding is not None
+    n, spatial, kernel = x.shape[0], tuple(x.shape[2:]), tuple(w.shape[2:])
+    reach = [(k - 1) * d for k, d in zip(kernel, dilations, strict=True)]
+    columns = xp.reshape(x, (n, group, x.shape[1] // group, math.prod(spatial)))
+    weights = xp.reshape(w, (group, w.shape[0] // group, w.shape[1], *kernel))
+    weights = xp.transpose(weights, (0, 2, 1, *range(3, 3 + len(kernel))))
+    total: Array = None
+    for offset in cartesian(*map(range, kernel)):
+        term = xp.reshape(xp.matmul(weights[(..., *offset)], columns), (n, group * w.shape[1], *spatial))
+        for axis, stride in enumerate(strides, 2):
+            term = spread(xp, term, axis, stride)
+        before = [o * d for o, d in zip(offset, dilations, strict=True)]
+        after = [r + extra - p for r, extra, p in zip(reach, output_padding, before, strict=True)]
+        term = xp.pad(term, [(0, 0), (0, 0), *zip(before, after, strict=True)])
+        total = term if total is None else total + term
+    cut = zip(pads[: len(kernel)], pads[len(kernel) :], total.shape[2:], strict=True)
+    result = total[(..., *(slice(start, size - end) for start, end, size in cut))]
+    return result if b is None else result + per_channel(xp, b, len(x.shape))
+
+
+def spread(xp: ArrayModule, x: Array, axis: int, stride: int) -> Array:
+    """Return an array with ``stride - 1`` zeros between the elements of an axis."""
+    if stride == 1:
+        return x
+    before, size, after = tuple(x.shape[:axis]), x.shape[axis], tuple(x.shape[axis + 1 :])
+    widths = [*[(0, 0)] * (axis + 1), (0, stride - 1), *[(0, 0)] * len(after)]
+    apart = xp.pad(xp.reshape(x, (*before, size, 1, *after)), widths)
+    joined = xp.reshape(apart, (*before, size * stride, *after))
+    return joined[(slice(None),) * axis + (slice(0, (size - 1) * stride + 1),)]

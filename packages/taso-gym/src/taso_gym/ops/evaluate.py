@@ -7,7 +7,6 @@ from typing import Any, cast
 
 import numpy as np
 
-from taso_gym.errors import ModelError
 from taso_gym.ops.floating import NUMPY
 from taso_gym.ops.modules import Array, ArrayModule
 from taso_gym.ops.operator import Attrs, Operator
@@ -25,17 +24,12 @@ def evaluate(
     Types of two bytes compute in float32 and are rounded once, at the end, as onnxruntime does it.
 
     Args:
-        op: an operator with a body.
+        op: an operator.
         attrs: normalised attributes, those of a signature.
         arrays: operands; arrays of another module than NumPy are taken as they are.
         xp: array module to compute with; the results are its arrays, `ArrayModule.to_numpy` converts them.
         dims: values of the dimension symbols that occur in ``attrs``.
-
-    Raises:
-        ModelError: only the types of this operator are known.
     """
-    if op.body is None:
-        raise ModelError(f"expected an operator that can be evaluated, found {op.key}, of which only types are known")
     keywords = {k: bind_attr(v, dims or {}) for k, v in attrs.items()}
     with np.errstate(all="ignore"):
         operands = [xp.asarray(a) if isinstance(a, np.ndarray | np.generic) else a for a in arrays]

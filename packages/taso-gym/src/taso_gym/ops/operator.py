@@ -54,13 +54,12 @@ class Operator:
         commutative: the first two operands may be swapped.
         view: moves no data at run time (Reshape, Squeeze, …).
 
-    The bodies of operators of known type only (``body`` None) still name their inputs and attributes.
     """
 
     domain: str
     name: str
     since: int
-    body: Callable[..., Any] | None
+    body: Callable[..., Any]
     infer: Infer
     normalize: Normalize
     export: Export
@@ -99,12 +98,11 @@ def operator(
     inputs_as_attrs: Mapping[str, tuple[int, int]] | None = None,
     commutative: bool = False,
     view: bool = False,
-    types_only: bool = False,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Enter the decorated body into `OPERATORS`; see `Operator` for the arguments.
 
     The number of operands and the attribute defaults are read off the body's signature; an attribute without a default
-    must be given. With ``types_only`` the body serves for that alone and is never run.
+    must be given.
     """
     taken_from_inputs = inputs_as_attrs or {}
 
@@ -120,7 +118,7 @@ def operator(
             domain,
             name,
             since,
-            None if types_only else body,
+            body,
             _with_sizes(name, infer),
             _completed(name, required, defaults, kinds, taken_from_inputs, normalize),
             export or keep_attrs,

@@ -60,7 +60,6 @@ def run_body(
     Raises:
         UnprovableError: it needs numbers, or something else that index forms don't have.
     """
-    assert op.body is not None
     try:
         if op.key == "Pad" and any(isinstance(p, Poly) for p in attrs["pads"]):
             found = _padded_by_sizes(xp, args, attrs)
