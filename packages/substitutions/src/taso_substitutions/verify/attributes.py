@@ -109,6 +109,11 @@ def _sizes(draw: Draw, shape: tuple[int, ...], _facts: Mapping[str, Any]) -> tup
     return (*shape[:-last], *(draw.integer(1, 9) for _ in shape[-last:]))
 
 
+def _extra(draw: Draw, _shape: tuple[int, ...], facts: Mapping[str, Any]) -> tuple[int, ...]:
+    """Return output_padding, which has to be smaller than a stride."""
+    return tuple(draw.pick((0, 0, stride - 1)) for stride in facts["strides"])
+
+
 SCALES = (2.0, 2.0, 3.0, 1.5, 0.75, 0.5, 1.3)
 """Of a Resize."""
 NORMALISATIONS = ("LayerNormalization", "RMSNormalization")
@@ -122,13 +127,14 @@ ATTRIBUTES: Mapping[tuple[str, str], Attribute] = {
     **{(op, "group"): _group for op in ("Conv", "ms.FusedConv")},
     **{
         (op, name): value
-        for op in ("Conv", "ms.FusedConv", "MaxPool", "AveragePool")
+        for op in ("Conv", "ConvTranspose", "ms.FusedConv", "MaxPool", "AveragePool")
         for name, value in {
             "strides": _per_axis(1, 1, 2, 3),
             "pads": _per_axis(0, 0, 1, 2, twice=True),
             "dilations": _per_axis(1, 1, 1, 2),
         }.items()
     },
+    ("ConvTranspose", "output_padding"): _extra,
     **{(op, "kernel_shape"): _per_axis(1, 2, 3) for op in ("MaxPool", "AveragePool")},
     **{(op, "ceil_mode"): _one_of(0, 0, 1) for op in ("MaxPool", "AveragePool")},
     **{(op, name): _one_of(0, 1) for op in ("Gemm", "ms.FusedGemm", "ms.FusedMatMul") for name in ("transA", "transB")},

@@ -153,6 +153,19 @@ def _conv_output(site: Site, x: Shape, w: Shape) -> Shape:
     return tuple(d for d in output.shape if isinstance(d, int))
 
 
+def _conv_transpose(site: Site, index: int) -> Shape:
+    """Return an image, a kernel, which often covers so many strides, or a bias."""
+    draw, x, w = site.draw, site.known[0], site.known[1]
+    if x is None:
+        return _image(site, index)
+    if len(x) < 3:
+        raise Unfit("no image")
+    if index == 1 or w is None:
+        kernel = (draw.pick((1, 2, 3, 2 * stride)) for stride in site.attr("strides"))
+        return (x[1], draw.size(), *kernel)
+    return (w[1] * site.attr("group"),)
+
+
 def _blocks(site: Site, _index: int) -> Shape:
     """Return an image whose channels make blocks of pixels."""
     draw, size = site.draw, site.attr("blocksize")
@@ -232,6 +245,7 @@ OPERANDS: Mapping[str, Operand] = {
     **dict.fromkeys(("LayerNormalization", "RMSNormalization"), _trailing),
     **dict.fromkeys(("ms.BiasGelu", "ms.FastGelu"), _last),
     "Concat": _concat,
+    "ConvTranspose": _conv_transpose,
     "DepthToSpace": _blocks,
     "Einsum": _einsum,
     "Gather": _gather,
