@@ -1,4 +1,4 @@
-"""Published networks that no package describes, as torch modules: those with PRelu and with few-output convolutions."""
+"""Published networks that no package describes, as torch modules: with PRelu, few-output convolutions, upsampling."""
 
 from collections.abc import Callable
 from itertools import pairwise
@@ -64,4 +64,64 @@ def srresnet() -> nn.Module:
     return nn.Sequential(*stem, body, *larger(), *larger(), nn.Conv2d(64, 3, 9, 1, 4))
 
 
-WRITTEN: dict[str, Callable[[], nn.Module]] = {"iresnet18": iresnet18, "srresnet": srresnet}
+def dcgan() -> nn.Module:
+    """Return DCGAN's generator of images of 64 x 64 (Radford et al., 2016): transposed convolutions."""
+    layers: list[nn.Module] = []
+    for place, (inputs, outputs) in enumerate(pairwise((100, 512, 256, 128, 64))):
+        step = (2, 1) if place else (1, 0)
+        layers += [nn.ConvTranspose2d(inputs, outputs, 4, *step, bias=False), nn.BatchNorm2d(outputs), nn.ReLU()]
+    return nn.Sequential(*layers, nn.ConvTranspose2d(64, 3, 4, 2, 1, bias=False), nn.Tanh())
+
+
+def tiny_decoder() -> nn.Module:
+    """Return TAESD's decoder of latent images: pixels are doubled before convolutions (Boer Bohan, 2023)."""
+
+    def block() -> nn.Module:
+        convs = (nn.Conv2d(64, 64, 3, 1, 1) for _ in range(3))
+        first, second, third = convs
+        return nn.Sequential(Residual(nn.Sequential(first, nn.ReLU(), second, nn.ReLU(), third)), nn.ReLU())
+
+    def larger() -> list[nn.Module]:
+        return [block(), block(), block(), nn.Upsample(scale_factor=2), nn.Conv2d(64, 64, 3, 1, 1, bias=False)]
+
+    stem = [nn.Conv2d(4, 64, 3, 1, 1), nn.ReLU()]
+    return nn.Sequential(*stem, *larger(), *larger(), *larger(), block(), nn.Conv2d(64, 3, 3, 1, 1))
+
+
+class SeveralReaches(nn.Module):
+    """The mean of residual blocks with kernels of several sizes and growing dilations."""
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.ways = nn.ModuleList(self._way(channels, kernel) for kernel in (3, 7, 11))
+
+    def _way(self, channels: int, kernel: int) -> nn.Module:
+        def conv(dilation: int) -> list[nn.Module]:
+            reach = dilation * (kernel - 1) // 2
+            return [nn.LeakyReLU(0.1), nn.Conv1d(channels, channels, kernel, 1, reach, dilation)]
+
+        return nn.Sequential(*(Residual(nn.Sequential(*conv(dilation), *conv(1))) for dilation in (1, 3, 5)))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        first, second, third = (way(x) for way in self.ways)
+        return (first + second + third) / 3
+
+
+def hifi_gan() -> nn.Module:
+    """Return the vocoder HiFi-GAN V2: 256 samples for each frame of a mel spectrogram (Kong et al., 2020)."""
+    layers: list[nn.Module] = [nn.Conv1d(80, 128, 7, 1, 3)]
+    channels = 128
+    for rate in (8, 8, 2, 2):
+        wider = nn.ConvTranspose1d(channels, channels // 2, 2 * rate, rate, rate // 2)
+        layers += [nn.LeakyReLU(0.1), wider, SeveralReaches(channels // 2)]
+        channels //= 2
+    return nn.Sequential(*layers, nn.LeakyReLU(), nn.Conv1d(channels, 1, 7, 1, 3), nn.Tanh())
+
+
+WRITTEN: dict[str, Callable[[], nn.Module]] = {
+    "iresnet18": iresnet18,
+    "srresnet": srresnet,
+    "dcgan": dcgan,
+    "tiny_decoder": tiny_decoder,
+    "hifi_gan": hifi_gan,
+}

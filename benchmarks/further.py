@@ -1,11 +1,12 @@
-"""How much networks gain that no rule was made for: the networks of unseen.toml, optimised by search alone.
+"""How much networks of other lists than networks.toml gain by search alone: unseen.toml, for which no rule was made.
 
-    python benchmarks/unseen.py [network ...] [--budget 60s] [--numerics fast] [--tools openvino]
+    python benchmarks/further.py [network ...] [--of unseen] [--budget 60s] [--numerics fast] [--tools openvino]
 
 Works as benchmarks/end_to_end.py does, whose options it has, and by default with the budget that `taso-gym optimize`
-has; rows are in a folder of their own. The table is written into docs/end_to_end.md, its means into docs/results.md.
+has; each list has a folder of rows. Tables are written into docs/end_to_end.md, their means into docs/results.md.
 """
 
+import argparse
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -13,42 +14,55 @@ from statistics import geometric_mean, median
 from typing import Any
 
 from end_to_end import HERE, options, run
-from support.networks import networks
+from support.networks import Network, networks
 from support.page import write_between
 from support.results import OURS
 from support.summary import KNOWN_AS
 
-UNSEEN = HERE / "unseen.toml"
+LISTS = ("unseen", "decoders")
+"""Names of the .toml files, of the folders of their rows, and of the tables in the documentation."""
 DEFAULTS = {
     "budget": "60s",
     "numerics": "fast",
     "options": "--no-measure --finalists",
     "tools": ["openvino"],
-    "rows": HERE / "rows" / "unseen",
+    "folder": Path("build/further"),
+    "rows": HERE / "rows" / "further",
 }
 Row = Mapping[str, Any]
 
 
 def main() -> None:
-    settings = options(None, __doc__, **DEFAULTS)
-    run(networks(UNSEEN), settings)
+    chosen = argparse.ArgumentParser(add_help=False)
+    chosen.add_argument("--of", choices=LISTS, help="the list of networks; default: all")
+    of, others = chosen.parse_known_args()
+    settings = options(others, __doc__, **DEFAULTS)
+    rows = settings.rows
+    for name in LISTS:
+        if of.of in (None, name):
+            settings.rows = rows / name
+            run(_networks(name), settings)
     if settings.phase != "optimise":
-        write_tables(settings.rows)
+        write_tables(rows)
+
+
+def _networks(name: str) -> list[Network]:
+    return networks(HERE / f"{name}.toml")
 
 
 def write_tables(rows: Path) -> None:
-    """Write a line for each machine and setting into docs/results.md, and its networks into docs/end_to_end.md."""
-    parts = _parts(rows)
-    columns = ("machine", "numerics", "networks", "geometric mean", "median", "least", "most", "OpenVINO", "unchanged")
+    """Write a line for each list, machine and numerics into docs/results.md, the networks into docs/end_to_end.md."""
+    parts = [(name, *where, found) for name in LISTS for where, found in _parts(rows / name, name).items()]
+    columns = ("list", "machine", "numerics", "networks", "mean", "median", "least", "most", "OpenVINO", "unchanged")
     lines = ["", f"| {' | '.join(columns)} |", "| --- " * len(columns) + "|"]
-    lines += [f"| {' | '.join(_figures(*setting, found))} |" for setting, found in parts.items()]
-    write_between("unseen_summary", "\n".join(lines) + "\n\n")
-    write_between("unseen", "".join(_table(*setting, found) for setting, found in parts.items()), "end_to_end.md")
+    lines += [f"| {' | '.join(_figures(*part))} |" for part in parts]
+    write_between("further_summary", "\n".join(lines) + "\n\n")
+    write_between("further", "".join(_table(*part) for part in parts), "end_to_end.md")
 
 
-def _parts(rows: Path) -> dict[tuple[str, str], list[Row]]:
+def _parts(rows: Path, name: str) -> dict[tuple[str, str], list[Row]]:
     """Return the rows of each machine and numerics, in the order of the list."""
-    order = {network.name: place for place, network in enumerate(networks(UNSEEN))}
+    order = {network.name: place for place, network in enumerate(_networks(name))}
     parts: dict[tuple[str, str], list[Row]] = {}
     for path in sorted(rows.glob("*/*.json")):
         row = json.loads(path.read_text(encoding="utf-8"))
@@ -56,16 +70,16 @@ def _parts(rows: Path) -> dict[tuple[str, str], list[Row]]:
     return {where: sorted(found, key=lambda row: order[row["network"]]) for where, found in sorted(parts.items())}
 
 
-def _figures(machine: str, numerics: str, rows: Sequence[Row]) -> list[str]:
+def _figures(name: str, machine: str, numerics: str, rows: Sequence[Row]) -> list[str]:
     ours = [row["speedups"][OURS][0] for row in rows]
     theirs = [row["speedups"]["openvino"][0] for row in rows if "openvino" in row["speedups"]]
     means = f"**{geometric_mean(ours):.3f}**", *(f"{figure(ours):.3f}" for figure in (median, min, max))
     beside = f"{geometric_mean(theirs):.3f} ({len(theirs)})" if theirs else "–"
-    return [machine, numerics, str(len(rows)), *means, beside, str(sum(row["unchanged"] for row in rows))]
+    return [name, machine, numerics, str(len(rows)), *means, beside, str(sum(row["unchanged"] for row in rows))]
 
 
-def _table(machine: str, numerics: str, rows: Sequence[Row]) -> str:
-    lines = [f"\n## {machine}: networks that no rule was made for, `--numerics {numerics}`, batch 1, 1 thread\n"]
+def _table(name: str, machine: str, numerics: str, rows: Sequence[Row]) -> str:
+    lines = [f"\n## {machine}: the list `{name}`, `--numerics {numerics}`, batch 1, 1 thread\n"]
     lines += ["| network | ms | bound | taso-gym | OpenVINO | optimised in |", "| --- " * 6 + "|"]
     for row in rows:
         ratio, low, high = row["speedups"][OURS]
