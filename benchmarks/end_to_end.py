@@ -55,7 +55,7 @@ PACKAGES = {
     "torch.compile": "torch",
 }
 LONGEST_S = 900
-PRODUCTS = re.compile(rf"({COLD})?(com\.microsoft\.)?(nchwc\.)?(Fused)?(Conv|MatMul|Gemm)[-\[]")
+PRODUCTS = re.compile(rf"({COLD})?(com\.microsoft\.)?(nchwc\.)?(Fused)?(Conv|ConvTranspose|MatMul|Gemm)[-\[]")
 
 
 def optimised(network: Network, batch: int, settings: argparse.Namespace) -> tuple[Path, dict[str, Any]]:

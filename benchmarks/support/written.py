@@ -118,10 +118,37 @@ def hifi_gan() -> nn.Module:
     return nn.Sequential(*layers, nn.LeakyReLU(), nn.Conv1d(channels, 1, 7, 1, 3), nn.Tanh())
 
 
+class UNet(nn.Module):
+    """U-Net (Ronneberger et al., 2015) that doubles pixels to the nearest, as most of today's for segmentation do."""
+
+    def __init__(self, widths: tuple[int, ...] = (32, 64, 128, 256)) -> None:
+        super().__init__()
+        ends = list(pairwise(widths))
+        self.down = nn.ModuleList(self._twice(*pair) for pair in [(3, widths[0]), *ends])
+        self.up = nn.ModuleList(self._twice(wide + narrow, narrow) for narrow, wide in reversed(ends))
+        self.enlarge, self.head = nn.Upsample(scale_factor=2), nn.Conv2d(widths[0], 2, 1)
+
+    def _twice(self, inputs: int, outputs: int) -> nn.Module:
+        convs = ((inputs, outputs), (outputs, outputs))
+        layers = [[nn.Conv2d(a, b, 3, 1, 1, bias=False), nn.BatchNorm2d(b), nn.ReLU()] for a, b in convs]
+        return nn.Sequential(*(layer for each in layers for layer in each))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        kept: list[torch.Tensor] = []
+        for block in self.down:
+            x = block(nn.functional.max_pool2d(x, 2) if kept else x)
+            kept.append(x)
+        kept.pop()
+        for block in self.up:
+            x = block(torch.cat([self.enlarge(x), kept.pop()], 1))
+        return self.head(x)
+
+
 WRITTEN: dict[str, Callable[[], nn.Module]] = {
     "iresnet18": iresnet18,
     "srresnet": srresnet,
     "dcgan": dcgan,
     "tiny_decoder": tiny_decoder,
     "hifi_gan": hifi_gan,
+    "u_net": UNet,
 }
