@@ -53,7 +53,8 @@ def _networks(name: str) -> list[Network]:
 def write_tables(rows: Path) -> None:
     """Write a line for each list, machine and numerics into docs/results.md, the networks into docs/end_to_end.md."""
     parts = [(name, *where, found) for name in LISTS for where, found in _parts(rows / name, name).items()]
-    columns = ("list", "machine", "numerics", "networks", "geometric mean", "median", "least", "most", "OpenVINO", "unchanged")
+    of = ("list", "machine", "numerics", "networks")
+    columns = (*of, "geometric mean", "median", "least", "most", "OpenVINO", "unchanged")
     lines = ["", f"| {' | '.join(columns)} |", "| --- " * len(columns) + "|"]
     lines += [f"| {' | '.join(_figures(*part))} |" for part in parts]
     write_between("further_summary", "\n".join(lines) + "\n\n")
