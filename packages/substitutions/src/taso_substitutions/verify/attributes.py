@@ -92,8 +92,13 @@ def _group(draw: Draw, shape: tuple[int, ...], facts: Mapping[str, Any]) -> int:
     kernel = facts["operands"][1]
     if len(shape) < 3 or (kernel is not None and len(kernel) != len(shape)):
         raise Unfit("no image and kernel of one rank")
-    if kernel is not None:
-        return shape[1] // kernel[1]
+    return shape[1] // kernel[1] if kernel is not None else _divisor(draw, shape, facts)
+
+
+def _divisor(draw: Draw, shape: tuple[int, ...], _facts: Mapping[str, Any]) -> int:
+    """Return a divisor of the channels."""
+    if len(shape) < 3:
+        raise Unfit("no image")
     return draw.pick([g for g in range(1, shape[1] + 1) if shape[1] % g == 0])
 
 
@@ -134,6 +139,7 @@ ATTRIBUTES: Mapping[tuple[str, str], Attribute] = {
             "dilations": _per_axis(1, 1, 1, 2),
         }.items()
     },
+    ("ConvTranspose", "group"): _divisor,
     ("ConvTranspose", "output_padding"): _extra,
     **{(op, "kernel_shape"): _per_axis(1, 2, 3) for op in ("MaxPool", "AveragePool")},
     **{(op, "ceil_mode"): _one_of(0, 0, 1) for op in ("MaxPool", "AveragePool")},
