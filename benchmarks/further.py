@@ -18,6 +18,7 @@ from support.networks import Network, networks
 from support.page import write_between
 from support.results import OURS
 from support.summary import KNOWN_AS
+from support.table import cell, number
 
 LISTS = ("unseen", "decoders")
 """Names of the .toml files, of the folders of their rows, and of the tables in the documentation."""
@@ -30,6 +31,8 @@ DEFAULTS = {
     "rows": HERE / "rows" / "further",
 }
 Row = Mapping[str, Any]
+Setting = tuple[str, int, int, str]
+"""Machine, batch, threads and numerics."""
 
 
 def main() -> None:
@@ -51,9 +54,9 @@ def _networks(name: str) -> list[Network]:
 
 
 def write_tables(rows: Path) -> None:
-    """Write a line for each list, machine and numerics into docs/results.md, the networks into docs/end_to_end.md."""
-    parts = [(name, *where, found) for name in LISTS for where, found in _parts(rows / name, name).items()]
-    of = ("list", "machine", "numerics", "networks")
+    """Write a line for each list and setting into docs/results.md, and its networks into docs/end_to_end.md."""
+    parts = [(name, setting, found) for name in LISTS for setting, found in _parts(rows / name, name).items()]
+    of = ("list", "machine", "batch", "threads", "numerics", "networks")
     columns = (*of, "geometric mean", "median", "least", "most", "OpenVINO", "unchanged")
     lines = ["", f"| {' | '.join(columns)} |", "| --- " * len(columns) + "|"]
     lines += [f"| {' | '.join(_figures(*part))} |" for part in parts]
@@ -61,33 +64,33 @@ def write_tables(rows: Path) -> None:
     write_between("further", "".join(_table(*part) for part in parts), "end_to_end.md")
 
 
-def _parts(rows: Path, name: str) -> dict[tuple[str, str], list[Row]]:
-    """Return the rows of each machine and numerics, in the order of the list."""
+def _parts(rows: Path, name: str) -> dict[Setting, list[Row]]:
+    """Return the rows of each setting, in the order of the list."""
     order = {network.name: place for place, network in enumerate(_networks(name))}
-    parts: dict[tuple[str, str], list[Row]] = {}
+    parts: dict[Setting, list[Row]] = {}
     for path in sorted(rows.glob("*/*.json")):
         row = json.loads(path.read_text(encoding="utf-8"))
-        parts.setdefault((KNOWN_AS.get(path.parent.name, path.parent.name), row["numerics"]), []).append(row)
+        machine = KNOWN_AS.get(path.parent.name, path.parent.name)
+        parts.setdefault((machine, row["batch"], row["threads"], row["numerics"]), []).append(row)
     return {where: sorted(found, key=lambda row: order[row["network"]]) for where, found in sorted(parts.items())}
 
 
-def _figures(name: str, machine: str, numerics: str, rows: Sequence[Row]) -> list[str]:
+def _figures(name: str, setting: Setting, rows: Sequence[Row]) -> list[str]:
     ours = [row["speedups"][OURS][0] for row in rows]
     theirs = [row["speedups"]["openvino"][0] for row in rows if "openvino" in row["speedups"]]
     means = f"**{geometric_mean(ours):.3f}**", *(f"{figure(ours):.3f}" for figure in (median, min, max))
     beside = f"{geometric_mean(theirs):.3f} ({len(theirs)})" if theirs else "–"
-    return [name, machine, numerics, str(len(rows)), *means, beside, str(sum(row["unchanged"] for row in rows))]
+    return [name, *map(str, setting), str(len(rows)), *means, beside, str(sum(row["unchanged"] for row in rows))]
 
 
-def _table(name: str, machine: str, numerics: str, rows: Sequence[Row]) -> str:
-    lines = [f"\n## {machine}: the list `{name}`, `--numerics {numerics}`, batch 1, 1 thread\n"]
+def _table(name: str, setting: Setting, rows: Sequence[Row]) -> str:
+    machine, batch, threads, numerics = setting
+    where = f"`--numerics {numerics}`, batch {batch}, {threads} thread{'s' if threads > 1 else ''}"
+    lines = [f"\n## {machine}: the list `{name}`, {where}\n"]
     lines += ["| network | ms | bound | taso-gym | OpenVINO | optimised in |", "| --- " * 6 + "|"]
     for row in rows:
-        ratio, low, high = row["speedups"][OURS]
-        found = "unchanged" if row["unchanged"] else f"**{ratio:.3f}** [{low:.3f}, {high:.3f}]"
-        other = f"{row['speedups']['openvino'][0]:.3f}" if "openvino" in row["speedups"] else "–"
-        took = f"{row['optimise']['seconds']} s"
-        lines.append(f"| {row['network']} | {row['file_ms']:.2f} | {row['bound']:.2f} | {found} | {other} | {took} |")
+        cells = (number(row, "file_ms"), number(row, "bound"), cell(row, OURS), cell(row, "openvino"))
+        lines.append(f"| {' | '.join((row['network'], *cells))} | {row['optimise']['seconds']} s |")
     dates = sorted({row["date"] for row in rows})
     budgets = sorted({row["optimise"]["budget"] for row in rows})
     lines.append(f"\nMeasured {' to '.join(dict.fromkeys((dates[0], dates[-1])))}, budget {', '.join(budgets)}.")

@@ -1,4 +1,4 @@
-"""Exports the networks of benchmarks/networks.toml, or of another list such as benchmarks/unseen.toml.
+"""Exports the networks of benchmarks/networks.toml; `networks` reads other lists, such as unseen.toml, too.
 
     cd benchmarks; python -m support.networks FOLDER [network ...] [--batch 8]
 

@@ -83,14 +83,8 @@ def _table(machine: str, provider: str, threads: int, batch: int, rows: Sequence
     ]
     for row in sorted(rows, key=lambda row: order[row["network"]]):
         goal = goals.get(row["network"])
-        cells = [_cell(row, tool) for tool in COLUMNS]
-        bound = f"{row['bound']:.2f}" if "bound" in row else ""
-        start = [
-            row["network"],
-            f"{row['file_ms']:.2f}" if "file_ms" in row else "",
-            bound,
-            f"{goal:g}" if goal else "",
-        ]
+        cells = [cell(row, tool) for tool in COLUMNS]
+        start = [row["network"], number(row, "file_ms"), number(row, "bound"), f"{goal:g}" if goal else ""]
         took = " / ".join(map(_took, filter(None, (row["optimise"], row.get("fast")))))
         lines.append(f"| {' | '.join([*start, *cells])} | {took} |")
     lines += _summaries(rows)
@@ -139,7 +133,13 @@ def _summaries(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     return lines
 
 
-def _cell(row: Mapping[str, Any], tool: str) -> str:
+def number(row: Mapping[str, Any], name: str) -> str:
+    """Return a number of a row as its table has it; nothing where the row hasn't it."""
+    return f"{row[name]:.2f}" if name in row else ""
+
+
+def cell(row: Mapping[str, Any], tool: str) -> str:
+    """Return what a tool made of the network of a row: a dash where it didn't run."""
     if tool not in row["speedups"]:
         return "–"
     ratio, low, high = row["speedups"][tool]

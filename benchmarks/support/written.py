@@ -77,8 +77,7 @@ def tiny_decoder() -> nn.Module:
     """Return TAESD's decoder of latent images: pixels are doubled before convolutions (Boer Bohan, 2023)."""
 
     def block() -> nn.Module:
-        convs = (nn.Conv2d(64, 64, 3, 1, 1) for _ in range(3))
-        first, second, third = convs
+        first, second, third = (nn.Conv2d(64, 64, 3, 1, 1) for _ in range(3))
         return nn.Sequential(Residual(nn.Sequential(first, nn.ReLU(), second, nn.ReLU(), third)), nn.ReLU())
 
     def larger() -> list[nn.Module]:

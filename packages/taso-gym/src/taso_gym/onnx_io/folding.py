@@ -80,11 +80,11 @@ def fold(sig: Signature, weights: Sequence[Weight | None], opsets: Mapping[str, 
 
 def can_fold(sig: Signature, weights: Sequence[Weight | None], opsets: Mapping[str, int]) -> bool:
     """Whether an operator on constants is worth computing: known how, and not much larger than its operands."""
-    known = True
     if isinstance(sig.op, OpaqueOperator):
         known = sig.op.domain == "" and sig.op.name in SHAPE_ARITHMETIC and not sig.op.captures
-        known = known and opsets.get("", 1) >= FIRST_OPSET
-    if not known or _is_computed_otherwise(sig) or any(isinstance(w, SparseWeight) for w in weights):
+        if not known or opsets.get("", 1) < FIRST_OPSET:
+            return False
+    if _is_computed_otherwise(sig) or any(isinstance(w, SparseWeight) for w in weights):
         return False
     operands = [(t, w) for t, w in zip(sig.inputs, weights, strict=True) if w and isinstance(t, TensorType)]
     operand_bytes = sum(t.size_bytes for t, w in operands if not isinstance(w, FilledWeight))
