@@ -316,6 +316,8 @@ RESHAPING = [
     Sample("Resize", ((2, 3, 4, 5),), {"scales": [1.0, 1.0, 2.0, 1.5], "nearest_mode": "floor"}),
     Sample("Resize", ((2, 3, 4, 5),), {"sizes": [2, 3, 9, 2], "nearest_mode": "ceil"}),
     Sample("Resize", ((2, 3, 4, 5),), {"sizes": [2, 3, 9, 2], "mode": "linear"}),
+    Sample("Resize", ((2, 3, 4, 5),), {"sizes": [2, 3, 9, 2], "mode": "cubic"}),
+    Sample("Resize", ((1, 2, 4, 5),), {"scales": [1.0, 1.0, 2.0, 1.5], "mode": "cubic", "cubic_coeff_a": -0.5}),
     Sample("Resize", ((2, 3, 5),), {"scales": [1.0, 1.0, 1.5], "mode": "linear"}),
     Sample("Resize", ((1, 2, 7, 3),), {"sizes": [31, 3], "axes": [2, 3], "mode": "linear", "nearest_mode": "floor"}),
     *(

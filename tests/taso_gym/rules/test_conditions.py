@@ -112,6 +112,10 @@ SHOWN = [
     "keeps_order([1, 3, 4], [1, 0, 2])",
     "interpolation(2, 2.0, 'half_pixel') == [1, 0, 0.75, 0.25, 0.25, 0.75, 0, 1]",
     "interpolation(3, 2, 'half_pixel') == [0.75, 0.25, 0, 0, 0.25, 0.75]",
+    "interpolation(2, 1, 'half_pixel', 'cubic', -0.5) == [0.5, 0.5]",
+    "merged_sizes([1, 4, 3, 1, 5], [2, 0, 3, 4, 1]) == [4, 15]",
+    "merged_perm([1, 4, 3, 1, 5], [2, 0, 3, 4, 1]) == [1, 0]",
+    "merged_perm([2, 3, 4], [0, 2, 1]) == [0, 2, 1]",
     "rank(f) == 3 or rank(f) == 2",
 ]
 REFUTED = [
@@ -169,7 +173,9 @@ OPEN = [
     "(7 ** 64) * (7 ** 64) ** 8 * 7 ** 64 * (7 ** 64) ** 20 * (7 ** 64) ** 20 == 0",
     "len([0] * 100000) == 1",
     "len(range(100000)) == 1",
-    "len(interpolation(64, 2.5, 'half_pixel')) == 1",
+    "len(interpolation(512, 2.5, 'half_pixel')) == 1",
+    "len(interpolation(4, 2, 'half_pixel', 'nearest')) == 1",
+    "merged_sizes([2, 3], [0, 2]) == 1",
     "len(interpolation(4, 2, 'half_pixel_symmetric')) == 1",
     "len(interpolation(5, 1.1, 'half_pixel')) == 1",
     "len(interpolation(2, 0.2, 'half_pixel')) == 1",

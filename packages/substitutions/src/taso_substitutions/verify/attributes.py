@@ -177,6 +177,10 @@ ATTRIBUTES: Mapping[tuple[str, str], Attribute] = {
     ("Pad", "pads"): lambda draw, shape, _facts: tuple(draw.pick((0, 0, 1, 2, -1)) for _ in shape * 2),
     ("Resize", "scales"): _scales,
     ("Resize", "sizes"): _sizes,
+    ("Resize", "mode"): _one_of("linear", "cubic"),
+    ("Resize", "cubic_coeff_a"): lambda draw, _shape, facts: draw.pick(
+        (-0.75, -0.5) if facts["mode"] == "cubic" else (-0.75,)
+    ),
     ("Resize", "coordinate_transformation_mode"): _one_of(*COORDINATES),
     ("Reshape", "shape"): lambda draw, shape, _facts: draw.regrouped(shape),
     ("Slice", "axes"): _slice_axes,

@@ -1,7 +1,7 @@
 """What Resize reads along one axis: which elements make a new one, and by how much each counts.
 
 Coordinates are worked out in float32, as onnxruntime does it, so that the weights are the same to the bit. What isn't
-here isn't modelled: cubic, antialiased and cropped resizes, and rounding to the nearest, which onnxruntime does with a
+here isn't modelled: antialiased and cropped resizes, and rounding to the nearest, which onnxruntime does with a
 tolerance of its own where two elements are equally near.
 """
 
@@ -45,21 +45,26 @@ class Axis:
         return cls(size, to, to / size, at) if isinstance(to, int) else cls(size, resized(size, to), to, at)
 
 
-def weights_of(axis: Axis, mode: str, rounding: str = "") -> NDArray[np.float32]:
+def weights_of(axis: Axis, mode: str, rounding: str = "", coefficient: float = -0.75) -> NDArray[np.float32]:
     """Return the matrix ``[count, size]`` that an axis is resized by.
 
     Args:
         axis: the axis.
-        mode: "linear" or "nearest".
+        mode: "linear", "cubic" or "nearest".
         rounding: ``nearest_mode``, "floor" or "ceil", where that is the mode.
+        coefficient: ``cubic_coeff_a``.
 
     Raises:
         ModelError: what isn't modelled.
     """
     if mode == "linear":
         return _linear(axis, _positions(axis))
+    if mode == "cubic":
+        return _cubic(axis, _positions(axis), np.float32(coefficient))
     if mode != "nearest" or rounding not in ("floor", "ceil"):
-        raise ModelError(f"expected a Resize linear or nearest by floor or ceil, found {mode} {rounding}".rstrip())
+        raise ModelError(
+            f"expected a Resize linear, cubic or nearest by floor or ceil, found {mode} {rounding}".rstrip()
+        )
     where = _positions(axis)
     return _nearest(axis, np.floor(where) if rounding == "floor" else np.ceil(where))
 
@@ -88,6 +93,18 @@ def _linear(axis: Axis, where: NDArray[np.float32]) -> NDArray[np.float32]:
     weights, rows = np.zeros((axis.count, axis.size), np.float32), np.arange(axis.count)
     weights[rows, below] = 1 - share
     weights[rows, np.minimum(below + 1, axis.size - 1)] += share
+    return weights
+
+
+def _cubic(axis: Axis, where: NDArray[np.float32], a: np.float32) -> NDArray[np.float32]:
+    """Weights of the four elements around a place, by their distance (Keys 1981); the outermost ones are repeated."""
+    below = np.floor(where)
+    distances = [np.abs(where - below - np.float32(step)) for step in (-1, 0, 1, 2)]
+    near = [((a + 2) * d - (a + 3)) * d * d + 1 for d in distances]
+    far = [((a * d - 5 * a) * d + 8 * a) * d - 4 * a for d in distances]
+    weights, rows = np.zeros((axis.count, axis.size), np.float32), np.arange(axis.count)
+    for step, weight in zip((-1, 0, 1, 2), (far[0], near[1], near[2], far[3]), strict=True):
+        weights[rows, np.clip(below.astype(np.int64) + step, 0, axis.size - 1)] += weight
     return weights
 
 

@@ -1,8 +1,10 @@
-"""Resize: linear, and to the element below or above; of the other modes only types are known."""
+"""Resize: linear, cubic, and to the element below or above; of the other modes only types are known."""
 
 from __future__ import annotations
 
 import math
+from functools import reduce
+from operator import add
 from typing import Any
 
 import numpy as np
@@ -99,13 +101,13 @@ def resize(
         ModelError: only the types are known of this mode.
     """
     whole = getattr(getattr(x, "dtype", None), "kind", "f") in "iu"  # of the modules, NumPy's have element types
-    if antialias or exclude_outside or (whole and mode == "linear"):
+    if antialias or exclude_outside or (whole and mode != "nearest"):
         raise ModelError("expected a plain Resize of real numbers, found antialias, exclude_outside or integers")
     for axis, (size, value) in enumerate(zip(x.shape, scales or sizes or (), strict=True)):
         if value == (1 if scales else size):
             continue
         along = Axis.of(size, value, coordinate_transformation_mode)
-        x = combined(xp, x, axis, weights_of(along, mode, nearest_mode))
+        x = combined(xp, x, axis, weights_of(along, mode, nearest_mode, cubic_coeff_a))
     return x
 
 
@@ -116,5 +118,5 @@ def combined(xp: ArrayModule, x: Array, axis: int, weights: NDArray[np.float32])
     for row in weights:
         terms = [(x[(*before, slice(i, i + 1))], float(row[i])) for i in np.flatnonzero(row).tolist()]
         parts = [part if weight == 1 else part * weight for part, weight in terms]
-        rows.append(parts[0] if len(parts) == 1 else parts[0] + parts[1])
+        rows.append(reduce(add, parts))
     return xp.concatenate(rows, axis)

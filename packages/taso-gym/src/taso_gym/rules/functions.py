@@ -20,7 +20,6 @@ from taso_gym.graph import Weight
 from taso_gym.ops.interpolation import Axis, weights_of
 from taso_gym.ops.shapes import broadcast as broadcast_shapes
 from taso_gym.rules.lists import (
-    MAX_ITEMS,
     Undefined,
     as_list,
     composed,
@@ -28,6 +27,8 @@ from taso_gym.rules.lists import (
     inserted,
     inverse,
     item,
+    merged_perm,
+    merged_sizes,
     permuted,
     plus,
     product_of,
@@ -38,6 +39,9 @@ from taso_gym.rules.lists import (
 )
 from taso_gym.symbolic import Dim, Shape, product
 from taso_gym.tensor import TensorType
+
+MAX_WEIGHTS = 1 << 17
+"""Most weights of a matrix that resizes an axis: 256 elements to 512."""
 
 
 class Operand(NamedTuple):
@@ -175,20 +179,21 @@ def _broadcast(*shapes: Any) -> Shape:
     return result
 
 
-def _interpolation(size: Any, to: Any, at: Any) -> tuple[float, ...]:
-    """The rows, joined, of the matrix by which a linear Resize makes floor(size · to) elements of `size` along an axis.
+def _interpolation(size: Any, to: Any, at: Any, mode: Any = "linear", a: Any = -0.75) -> tuple[float, ...]:
+    """The rows, joined, of the matrix by which a Resize makes floor(size · to) elements of `size` along an axis.
 
-    `at` is its `coordinate_transformation_mode`; a whole number `to` is the new size itself instead of the scale.
+    `at`, `mode` and `a` are its `coordinate_transformation_mode`, `mode`, which is linear or cubic, and
+    `cubic_coeff_a`; a whole number `to` is the new size itself instead of the scale.
     """
-    if not isinstance(size, int) or not isinstance(to, int | float) or not isinstance(at, str):
-        raise Undefined(f"an axis of {size} elements resized by {to}, {at}")
+    if not isinstance(size, int) or not isinstance(to, int | float) or mode not in ("linear", "cubic"):
+        raise Undefined(f"an axis of {size} elements resized by {to}, {mode}")
     if size < 1:
         raise Undefined(f"an axis of {size} elements")
     axis = Axis.of(size, to, at)
-    if not 0 < size * axis.count <= MAX_ITEMS:
-        raise Undefined(f"a list of no or over {MAX_ITEMS} items")
+    if not 0 < size * axis.count <= MAX_WEIGHTS:
+        raise Undefined(f"no or over {MAX_WEIGHTS} weights")
     try:
-        return tuple(weights_of(axis, "linear").reshape(-1).tolist())
+        return tuple(weights_of(axis, mode, coefficient=a).reshape(-1).tolist())
     except ModelError as error:
         raise Undefined(str(error)) from error
 
@@ -219,6 +224,8 @@ FUNCTIONS: Mapping[str, Function] = MappingProxyType(
         "sum": Function(("value",), sum_of),
         "permute": Function(("value", "value"), permuted),
         "compose": Function(("value", "value"), composed),
+        "merged_sizes": Function(("value", "value"), merged_sizes),
+        "merged_perm": Function(("value", "value"), merged_perm),
         "inverse": Function(("value",), inverse),
         "range": Function(("value", "value"), whole_numbers, optional=1),
         "broadcast": Function(("value",), _broadcast, variadic=True),
@@ -228,7 +235,7 @@ FUNCTIONS: Mapping[str, Function] = MappingProxyType(
         "without": Function(("value", "value"), without),
         "plus": Function(("value", "value"), plus),
         "keeps_order": Function(("value", "value"), _keeps_order),
-        "interpolation": Function(("value", "value", "value"), _interpolation),
+        "interpolation": Function(("value",) * 5, _interpolation, optional=2),
     }
 )
 """Name -> function; the docstring of what computes it is its line in docs/rules.md."""

@@ -59,6 +59,29 @@ def inverse(perm: Any) -> tuple[int, ...]:
     return tuple(sorted(range(len(perm)), key=perm.__getitem__))
 
 
+def _moved_together(sizes: Any, perm: Any) -> list[list[int]]:
+    """Return the axes that a Transpose moves, as runs that stay together, in the order that it puts them."""
+    runs: list[list[int]] = []
+    for axis in (i for i in as_list(perm) if item(as_list(sizes), i) != 1):
+        last = runs[-1][-1] if runs else None
+        if last is not None and last < axis and all(sizes[i] == 1 for i in range(last + 1, axis)):
+            runs[-1].append(axis)
+        else:
+            runs.append([axis])
+    return runs
+
+
+def merged_sizes(sizes: Any, perm: Any) -> tuple[Dim, ...]:
+    """The shape without axes of 1 and with axes merged that a Transpose by `perm` keeps side by side."""
+    return tuple(product(sizes[i] for i in run) for run in sorted(_moved_together(sizes, perm)))
+
+
+def merged_perm(sizes: Any, perm: Any) -> tuple[int, ...]:
+    """The permutation of `merged_sizes(sizes, perm)` that moves the elements as `perm` does those of `sizes`."""
+    runs = _moved_together(sizes, perm)
+    return tuple(sorted(runs).index(run) for run in runs)
+
+
 def whole_numbers(begin: Any, end: Any = None) -> tuple[int, ...]:
     """The whole numbers from 0, or from `begin`, to below `end`, a list."""
     first, last = (0, begin) if end is None else (begin, end)
