@@ -20,7 +20,7 @@ from support.results import OURS
 from support.summary import KNOWN_AS
 from support.table import cell, number
 
-LISTS = ("unseen", "decoders")
+LISTS = ("unseen", "decoders", "volumes")
 """Names of the .toml files, of the folders of their rows, and of the tables in the documentation."""
 DEFAULTS = {
     "budget": "60s",

@@ -1,6 +1,7 @@
 """Published networks that no package describes, as torch modules: with PRelu, few-output convolutions, upsampling."""
 
 from collections.abc import Callable
+from functools import partial
 from itertools import pairwise
 
 import torch
@@ -118,24 +119,26 @@ def hifi_gan() -> nn.Module:
 
 
 class UNet(nn.Module):
-    """U-Net (Ronneberger et al., 2015) that doubles pixels to the nearest, as most of today's for segmentation do."""
+    """U-Net (Ronneberger et al., 2015; for volumes Çiçek et al., 2016) that doubles to the nearest, as most do now."""
 
-    def __init__(self, widths: tuple[int, ...] = (32, 64, 128, 256)) -> None:
+    def __init__(self, widths: tuple[int, ...] = (32, 64, 128, 256), inputs: int = 3, *, volume: bool = False) -> None:
         super().__init__()
         ends = list(pairwise(widths))
-        self.down = nn.ModuleList(self._twice(*pair) for pair in [(3, widths[0]), *ends])
+        self.conv, self.norm = (nn.Conv3d, nn.BatchNorm3d) if volume else (nn.Conv2d, nn.BatchNorm2d)
+        self.down = nn.ModuleList(self._twice(*pair) for pair in [(inputs, widths[0]), *ends])
         self.up = nn.ModuleList(self._twice(wide + narrow, narrow) for narrow, wide in reversed(ends))
-        self.enlarge, self.head = nn.Upsample(scale_factor=2), nn.Conv2d(widths[0], 2, 1)
+        self.halve = nn.MaxPool3d(2) if volume else nn.MaxPool2d(2)
+        self.enlarge, self.head = nn.Upsample(scale_factor=2), self.conv(widths[0], 2, 1)
 
     def _twice(self, inputs: int, outputs: int) -> nn.Module:
         convs = ((inputs, outputs), (outputs, outputs))
-        layers = [[nn.Conv2d(a, b, 3, 1, 1, bias=False), nn.BatchNorm2d(b), nn.ReLU()] for a, b in convs]
+        layers = [[self.conv(a, b, 3, 1, 1, bias=False), self.norm(b), nn.ReLU()] for a, b in convs]
         return nn.Sequential(*(layer for each in layers for layer in each))
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         kept: list[torch.Tensor] = []
         for block in self.down:
-            x = block(nn.functional.max_pool2d(x, 2) if kept else x)
+            x = block(self.halve(x) if kept else x)
             kept.append(x)
         kept.pop()
         for block in self.up:
@@ -150,4 +153,5 @@ WRITTEN: dict[str, Callable[[], nn.Module]] = {
     "tiny_decoder": tiny_decoder,
     "hifi_gan": hifi_gan,
     "u_net": UNet,
+    "u_net_3d": partial(UNet, (16, 32, 64), 1, volume=True),
 }
