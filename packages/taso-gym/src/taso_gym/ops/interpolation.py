@@ -99,11 +99,13 @@ def _linear(axis: Axis, where: NDArray[np.float32]) -> NDArray[np.float32]:
 def _cubic(axis: Axis, where: NDArray[np.float32], a: np.float32) -> NDArray[np.float32]:
     """Weights of the four elements around a place, by their distance (Keys 1981); the outermost ones are repeated."""
     below = np.floor(where)
-    distances = [np.abs(where - below - np.float32(step)) for step in (-1, 0, 1, 2)]
-    near = [((a + 2) * d - (a + 3)) * d * d + 1 for d in distances]
-    far = [((a * d - 5 * a) * d + 8 * a) * d - 4 * a for d in distances]
     weights, rows = np.zeros((axis.count, axis.size), np.float32), np.arange(axis.count)
-    for step, weight in zip((-1, 0, 1, 2), (far[0], near[1], near[2], far[3]), strict=True):
+    for step in (-1, 0, 1, 2):
+        d = np.abs(where - below - np.float32(step))
+        if step in (0, 1):
+            weight = ((a + 2) * d - (a + 3)) * d * d + 1
+        else:
+            weight = ((a * d - 5 * a) * d + 8 * a) * d - 4 * a
         weights[rows, np.clip(below.astype(np.int64) + step, 0, axis.size - 1)] += weight
     return weights
 

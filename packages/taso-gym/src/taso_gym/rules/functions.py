@@ -200,8 +200,7 @@ def _interpolation(size: Any, to: Any, at: Any, mode: Any = "linear", a: Any = -
 
 def _keeps_order(shape: Any, perm: Any) -> bool:
     """Whether a Transpose of this shape moves no data: the axes that aren't of size 1 stay in order."""
-    moved = [i for i in as_list(perm) if item(as_list(shape), i) != 1]
-    return moved == sorted(moved)
+    return len(merged_sizes(shape, perm)) <= 1
 
 
 FUNCTIONS: Mapping[str, Function] = MappingProxyType(
