@@ -9,7 +9,7 @@ from taso_gym.graph import Node, Weight
 from taso_gym.rules.conditions import Binding, evaluate, truth
 from taso_gym.rules.functions import Operand
 from taso_gym.rules.lists import Undefined
-from taso_gym.rules.pattern import Pattern, calls_of
+from taso_gym.rules.pattern import Pattern, distinct_calls
 from taso_gym.rules.rule import Constant, Expr, Rest, Rule
 from taso_gym.signature import Signature
 from taso_gym.tensor import FLOATS, TensorType
@@ -130,8 +130,8 @@ class Binder:
 
 def value_variables(rule: Rule) -> frozenset[str]:
     """Return the tensor variables whose values, not only types, a rule asks for."""
-    attrs = [expr for call in calls_of((*rule.lhs, *rule.rhs)) for _, expr in call.attrs]
-    literals = [arg.value for call in calls_of(rule.rhs) for arg in call.args if isinstance(arg, Constant)]
+    attrs = [expr for call in distinct_calls((*rule.lhs, *rule.rhs)) for _, expr in call.attrs]
+    literals = [arg.value for call in distinct_calls(rule.rhs) for arg in call.args if isinstance(arg, Constant)]
     return frozenset[str]().union(*map(_valued, (*rule.conditions, *attrs, *literals)))
 
 

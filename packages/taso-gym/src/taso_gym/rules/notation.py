@@ -151,8 +151,9 @@ def _signs(body: Piece) -> tuple[_Sign, _Sign | None, int]:
 def _direction(line: _Line, name: str, left: Piece, right: Piece) -> Rule:
     left_trees = left.parse()
     scope = bind_scope(left_trees, left)
-    right_trees = written_out(right.parse(), right, {*scope.kinds, *RESERVED, *FUNCTIONS, *KEYS})
+    right_trees = right.parse()
     narrow_scope(right_trees, right, scope)
+    right_trees = written_out(right_trees, right, {*scope.kinds, *RESERVED, *FUNCTIONS, *KEYS})
     lhs = tuple(map(TermReader(left, scope, left=True).root, left_trees))
     rhs = tuple(map(TermReader(right, scope, left=False).root, right_trees))
     conditions = _conditions(line.conditions, ExpressionReader(line.conditions, scope)) if line.conditions else ()

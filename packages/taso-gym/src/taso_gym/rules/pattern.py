@@ -139,7 +139,7 @@ def held_attributes(rule: Rule) -> dict[str, frozenset[str]]:
     """
     held: dict[str, frozenset[str]] = {}
     for side in (rule.lhs, rule.rhs):
-        for call in calls_of(side):
+        for call in distinct_calls(side):
             if call.others:
                 written = {name for name, _ in call.attrs} if side is rule.lhs else set[str]()
                 own = frozenset(operator_named(call.op).defaults) - written
@@ -154,6 +154,19 @@ def calls_of(roots: Iterable[Root]) -> Iterator[Call]:
         if isinstance(call, Call):
             yield call
             yield from calls_of(call.args)
+
+
+def distinct_calls(roots: Iterable[Root]) -> list[Call]:
+    """Return every call in terms, outer ones first, those that are the same object once: large right sides share many."""
+    found = dict[int, Call]()
+    left = list(reversed(tuple(roots)))
+    while left:
+        root = left.pop()
+        call = root.call if isinstance(root, Output | AllOutputs) else root
+        if isinstance(call, Call) and id(call) not in found:
+            found[id(call)] = call
+            left += reversed(call.args)
+    return list(found.values())
 
 
 def bound_names(expr: Expr) -> list[str]:

@@ -59,6 +59,7 @@ class RightSide:
         self.literals: list[LiteralValue] = []
         self.nodes: dict[tuple[Signature, tuple[Ref, ...]], int] = {}
         self.sigs: list[Signature] = []
+        self._made: dict[int, int] = {}
 
     def type_of(self, ref: Ref) -> ValueType | None:
         """Return the type of an operand."""
@@ -90,7 +91,12 @@ class RightSide:
                 return [~(node << OUTPUT_BITS | i) for i in range(len(self.sigs[node].outputs))]
 
     def call(self, call: Call) -> int:
-        """Return the number of the node that a call stands for."""
+        """Return the number of the node that a call stands for, which a rule may have in many places."""
+        if id(call) not in self._made:
+            self._made[id(call)] = self._make(call)
+        return self._made[id(call)]
+
+    def _make(self, call: Call) -> int:
         tensors = [None if isinstance(arg, Constant) else self.refs(arg) for arg in call.args]
         dtypes = [self._dtype(refs) for refs in tensors]
         operands: list[Ref] = []

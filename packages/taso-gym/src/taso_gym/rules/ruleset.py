@@ -15,7 +15,7 @@ from taso_gym.errors import OptionError, RuleError
 from taso_gym.ops import MICROSOFT, PREFIXES
 from taso_gym.rules.files import DEFAULT, files_of, folder, read_certificates, reader_of
 from taso_gym.rules.notation import unparse
-from taso_gym.rules.pattern import calls_of, pattern_of
+from taso_gym.rules.pattern import distinct_calls, pattern_of
 from taso_gym.rules.rule import NUMERICS, Numerics, Root, Rule, numerics_named
 from taso_gym.rules.unparse import unparse_body
 
@@ -36,7 +36,7 @@ def rule_digest(rule: Rule) -> str:
 
 def operators_of(roots: Iterable[Root]) -> frozenset[str]:
     """Return the keys of the operators in terms."""
-    return frozenset(call.op for call in calls_of(roots))
+    return frozenset(call.op for call in distinct_calls(roots))
 
 
 def is_portable(rule: Rule) -> bool:
@@ -47,7 +47,7 @@ def is_portable(rule: Rule) -> bool:
 def only_reorders(rule: Rule) -> bool:
     """Whether a rule only reorders: both sides have the same operators, each as often."""
     removed = Counter(node.op.key for node in pattern_of(rule).nodes)  # of two that are equal both
-    return removed == Counter(call.op for call in dict.fromkeys(calls_of(rule.rhs)))
+    return removed == Counter(call.op for call in dict.fromkeys(distinct_calls(rule.rhs)))
 
 
 class RuleSet(Sequence[Rule]):

@@ -72,7 +72,7 @@ def _bind_attributes(op: Operator, keywords: list[ast.keyword], piece: Piece, sc
 
 def narrow_scope(roots: Iterable[ast.expr], piece: Piece, scope: Scope) -> None:
     """Let each ``**k`` stand only for attributes that every operator on the right which takes it has too."""
-    for root in roots:
+    for root in roots if scope.others else ():
         for node in ast.walk(root):
             for keyword in node.keywords if isinstance(node, ast.Call) else ():
                 if keyword.arg is None and isinstance(keyword.value, ast.Name) and keyword.value.id in scope.others:
@@ -96,6 +96,7 @@ class TermReader:
         """Read from ``piece``; ``scope`` is what the left side binds, ``left`` whether this is the left side."""
         self.piece, self.scope, self.left = piece, scope, left
         self.expressions = ExpressionReader(piece, scope)
+        self._calls: dict[int, Call] = {}
 
     def root(self, node: ast.expr) -> Root:
         """Return a root: a term, or all outputs of a call.
@@ -140,12 +141,13 @@ class TermReader:
         return Var(name)
 
     def call(self, node: ast.Call) -> Call:
-        """Return an operator applied to terms."""
-        op = operator_of(node, self.piece)
-        args = tuple(map(self.root, node.args))
-        self._check_operands(op, args, node)
-        attrs, others = self._attributes(op, node)
-        return Call(op.key, args, attrs, others)
+        """Return an operator applied to terms: one object for a tree that stands in several places."""
+        if id(node) not in self._calls:
+            op = operator_of(node, self.piece)
+            args = tuple(map(self.root, node.args))
+            self._check_operands(op, args, node)
+            self._calls[id(node)] = Call(op.key, args, *self._attributes(op, node))
+        return self._calls[id(node)]
 
     def _attributes(self, op: Operator, node: ast.Call) -> tuple[tuple[tuple[str, Expr], ...], str | None]:
         attrs: dict[str, Expr] = {}
