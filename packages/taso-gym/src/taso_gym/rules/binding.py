@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple, TypeVar
 
 from taso_gym.graph import Node, Weight
@@ -128,6 +129,7 @@ class Binder:
         return True
 
 
+@lru_cache(maxsize=4096)
 def value_variables(rule: Rule) -> frozenset[str]:
     """Return the tensor variables whose values, not only types, a rule asks for."""
     attrs = [expr for call in distinct_calls((*rule.lhs, *rule.rhs)) for _, expr in call.attrs]

@@ -157,7 +157,7 @@ def calls_of(roots: Iterable[Root]) -> Iterator[Call]:
 
 
 def distinct_calls(roots: Iterable[Root]) -> list[Call]:
-    """Return every call in terms, outer ones first, those that are the same object once: large right sides share many."""
+    """Return every call in terms, outer ones first, the same object once: large right sides share many."""
     found = dict[int, Call]()
     left = list(reversed(tuple(roots)))
     while left:
