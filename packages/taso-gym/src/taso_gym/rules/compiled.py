@@ -34,6 +34,10 @@ class Most:
         self.nodes, self.edges = max(self.nodes, nodes), max(self.edges, edges)
 
 
+Templates = dict[tuple[object, ...], Template | None]
+"""Matched signatures, and what else a template depends on -> the template, or None where the rule doesn't apply."""
+
+
 class Variant:
     """One order of operands of one rule, with the templates found so far.
 
@@ -48,7 +52,8 @@ class Variant:
         self._source = source
         self._valued = [(p.name, p.node, p.at) for p in source.binder.places if p.name in valued]
         self._most = most
-        self._templates: dict[tuple[object, ...], Template | None] = {}
+        self._templates = Templates()
+        self._known = _templates_of(source.rule, number, tuple(sorted(source.opsets.items())))
 
     def bound(self, records: Sequence[Node]) -> tuple[int, ...]:
         """Return the values that the variables are bound to, in a row."""
@@ -69,10 +74,18 @@ class Variant:
         try:
             return self._templates[key]
         except KeyError:
-            found = self._templates[key] = build(self._source, sigs, tuple(map(bound.index, bound)), weights)
+            if key not in self._known:
+                self._known[key] = build(self._source, sigs, tuple(map(bound.index, bound)), weights)
+            found = self._templates[key] = self._known[key]
             if found is not None:
                 self._most.note(found)
             return found
+
+
+@lru_cache(maxsize=4096)
+def _templates_of(_rule: Rule, _number: int, _opsets: tuple[tuple[str, int], ...]) -> Templates:
+    """Return the templates of an order of a rule that any set has found: searches leave out rule after rule."""
+    return Templates()
 
 
 class CompiledRules:
