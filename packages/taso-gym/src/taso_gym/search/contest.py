@@ -86,6 +86,7 @@ class Contest:
         self._shares = [first.model.outside]
         self._beaten: list[Finalist] = []
         self._alike: Finalist | None = None
+        self._little: tuple[Finalist, frozenset[str]] | None = None
         self._search, self._seed, self._options = search, seed, dict(options or {})
         self._say: Callable[[str], None] = progress or _silent
         self._screen = screen or Screen(None, self._say)
@@ -192,8 +193,11 @@ class Contest:
     def _gaining_little(self) -> frozenset[str]:
         """Return rules of the best that are predicted to gain little, by themselves and together."""
         best, least = self.best, GAIN * self.best.start.cost.time_ps
-        until = time.monotonic() + WEIGHING * self._seconds
-        return best.rules - best.without_least(least, least, lambda: time.monotonic() > until).rules
+        if self._little is None or self._little[0] is not best:
+            until = time.monotonic() + WEIGHING * self._seconds
+            fewer = best.without_least(least, least, lambda: time.monotonic() > until)
+            self._little = best, best.rules - fewer.rules
+        return self._little[1]
 
     def _again(self, name: str, start: RewriteState, idle: float = AGAIN * IDLE, until: float = math.inf) -> Finalist:
         self._say(f"searching again, {name}")
