@@ -8,6 +8,7 @@ it has some.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -65,9 +66,28 @@ def declared(name: str, value: NDArray[Any]) -> TensorProto:
     return found
 
 
+def is_aligned(value: NDArray[Any]) -> bool:
+    """Return whether an array lies in one piece at an address that is `ALIGNED`."""
+    return value.flags.c_contiguous and value.ctypes.data % ALIGNED == 0
+
+
 def aligned(value: NDArray[Any]) -> NDArray[Any]:
-    """Return a copy of an array at an address that is `ALIGNED`."""
-    memory = np.empty(value.nbytes + ALIGNED, np.uint8)
-    found = memory[-memory.ctypes.data % ALIGNED :][: value.nbytes].view(value.dtype).reshape(value.shape)
+    """Return a copy of an array that `is_aligned`."""
+    found = _memory(value.shape, value.dtype)
     found[...] = value
     return found
+
+
+def repeated(block: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
+    """Return an array that `is_aligned` of a block of elements again and again, each written once."""
+    found = _memory(shape, block.dtype)
+    flat = found.reshape(-1)
+    for begin in range(0, flat.size, max(block.size, 1)):
+        flat[begin : begin + block.size] = block[: flat.size - begin]
+    return found
+
+
+def _memory(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
+    size = math.prod(shape) * dtype.itemsize
+    memory = np.empty(size + ALIGNED, np.uint8)
+    return memory[-memory.ctypes.data % ALIGNED :][:size].view(dtype).reshape(shape)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from onnx import TensorProto
 
-from taso_gym.cost.beside import Fed, Model, Serialised
+from taso_gym.cost.beside import Fed, Model, Serialised, aligned
 from taso_gym.cost.copies import copied, identity
 from taso_gym.cost.eviction import Eviction
 from taso_gym.cost.joined import times_out_of_cache
@@ -160,7 +160,8 @@ class Runtime(Sessions):
         """Return a model whose large weights are elsewhere in memory than another's."""
         if not isinstance(model, Serialised):
             return model
-        return model._replace(weights={name: self.place_weight(w.numpy()) for name, w in model.weights.items()})
+        own = {name: self.place_weight(aligned(weight.numpy())) for name, weight in model.weights.items()}
+        return model._replace(weights=own)
 
     @cached_property
     def _evict(self) -> Eviction:

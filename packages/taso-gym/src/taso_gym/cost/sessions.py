@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from onnx import ModelProto, TensorProto, helper
 
 from taso_gym.checks import check_threads
-from taso_gym.cost.beside import ELSEWHERE, LARGE_BYTES, Serialised, aligned
+from taso_gym.cost.beside import ELSEWHERE, LARGE_BYTES, Serialised, aligned, is_aligned
 from taso_gym.cost.copies import identity
 from taso_gym.cost.machine import cpu_name, gpu_name
 from taso_gym.cost.packages import PROVIDERS, failure, require_provider, temporary_folder
@@ -151,14 +151,14 @@ class Sessions:
             raise failure("a value that onnxruntime takes", error) from error
 
     def place_weight(self, value: NDArray[Any]) -> Any:
-        """Return a copy of an array as a weight beside a model, aligned as if it had been in it.
+        """Return an array as a weight beside a model, aligned as if it had been in it: a copy unless it lies so.
 
         Raises:
             KernelError: onnxruntime has no weights of its type.
             OutOfMemoryError: memory is short.
         """
         try:
-            return self.ort.OrtValue.ortvalue_from_numpy(aligned(value), "cpu")
+            return self.ort.OrtValue.ortvalue_from_numpy(value if is_aligned(value) else aligned(value), "cpu")
         except Exception as error:  # as above
             raise failure("a weight that onnxruntime takes", error) from error
 

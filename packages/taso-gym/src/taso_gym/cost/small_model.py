@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
 
-from taso_gym.cost.beside import declared, is_large
+from taso_gym.cost.beside import declared, is_large, repeated
 from taso_gym.cost.dims import Dims, size_bytes, sizes_of
 from taso_gym.cost.layout import GLOBAL_POOLS
 from taso_gym.cost.machine import available_bytes, memory_bytes
@@ -82,7 +82,7 @@ def draw(t: TensorType, rng: np.random.Generator, ones: bool = False, positive: 
     block = rng.uniform(0.1, 1.0, size)
     if not positive:
         block *= rng.choice([-1.0, 1.0], size)
-    return np.resize(block.astype(dtype), shape)  # repeats the block: drawing all of a large weight takes seconds
+    return repeated(block.astype(dtype), shape)  # drawing all of a large weight takes seconds
 
 
 class SmallModel:
