@@ -2,6 +2,7 @@
 
 import json
 import pickle
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from taso_gym.errors import OptionError, RuleError
 from taso_gym.rules.files import package_sets, read_certificates
 from taso_gym.rules.notation import parse_rules
 from taso_gym.rules.ruleset import RuleSet, load_checked, only_reorders, rule_digest
+from taso_gym.rules.unparse import unparse
 
 TEXT = """
 a [exact]: Relu(Relu(x)) => Relu(x)
@@ -119,6 +121,16 @@ def test_a_set_of_something_else_than_rules_is_refused(wrong: Any) -> None:
         RuleSet(wrong)
     with pytest.raises(OptionError, match="expected text as rules, found"):
         parse_rules(Path("mine.rules") if isinstance(wrong, str) else wrong)
+
+
+def test_what_is_kept_of_a_rule_is_not_that_of_an_equal_one_which_says_something_else() -> None:
+    [whole], [real] = (parse_rules(f"a: Relu(x) => Add(x, {items})") for items in ("[0, 2]", "[0.0, 2.0]"))
+    real = replace(real, text=whole.text, where=whole.where)
+    assert whole == real
+    assert unparse(whole).endswith("[0, 2])")
+    assert unparse(real).endswith("[0.0, 2.0])")
+    assert rule_digest(whole) != rule_digest(real)
+    assert rule_digest(pickle.loads(pickle.dumps(real))) == rule_digest(real)  # noqa: S301
 
 
 def test_certificates_go_by_what_a_rule_says(path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 from typing import Any, NamedTuple, TypeVar
 
 from taso_gym.graph import Node, Weight
@@ -11,7 +10,7 @@ from taso_gym.rules.conditions import Binding, evaluate, truth
 from taso_gym.rules.functions import Operand
 from taso_gym.rules.lists import Undefined
 from taso_gym.rules.pattern import Pattern, distinct_calls
-from taso_gym.rules.rule import Constant, Expr, Rest, Rule
+from taso_gym.rules.rule import Constant, Expr, Rest, Rule, kept
 from taso_gym.signature import Signature
 from taso_gym.tensor import FLOATS, TensorType
 
@@ -129,7 +128,7 @@ class Binder:
         return True
 
 
-@lru_cache(maxsize=4096)
+@kept
 def value_variables(rule: Rule) -> frozenset[str]:
     """Return the tensor variables whose values, not only types, a rule asks for."""
     attrs = [expr for call in distinct_calls((*rule.lhs, *rule.rhs)) for _, expr in call.attrs]

@@ -53,7 +53,8 @@ class Variant:
         self._valued = [(p.name, p.node, p.at) for p in source.binder.places if p.name in valued]
         self._most = most
         self._templates = Templates()
-        self._known = _templates_of(source.rule, number, tuple(sorted(source.opsets.items())))
+        known = "templates", number, *sorted(source.opsets.items())
+        self._known: Templates = source.rule.kept.setdefault(known, Templates())
 
     def bound(self, records: Sequence[Node]) -> tuple[int, ...]:
         """Return the values that the variables are bound to, in a row."""
@@ -80,12 +81,6 @@ class Variant:
             if found is not None:
                 self._most.note(found)
             return found
-
-
-@lru_cache(maxsize=4096)
-def _templates_of(_rule: Rule, _number: int, _opsets: tuple[tuple[str, int], ...]) -> Templates:
-    """Return the templates of an order of a rule that any set has found: searches leave out rule after rule."""
-    return Templates()
 
 
 class CompiledRules:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Any, Literal
+from functools import cached_property, wraps
+from typing import Any, Literal, TypeVar
 
 from taso_gym.errors import OptionError
+
+T = TypeVar("T")
 
 
 class _Nested:
@@ -158,3 +161,24 @@ class Rule:
     any_type: bool = False
     text: str = ""
     where: str = ""
+
+    @cached_property
+    def kept(self) -> dict[Hashable, Any]:
+        """What was found of it (see `kept`): with the rule itself, as rules may be equal and differ, by 1 and 1.0."""
+        return {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what is kept: another process finds it again."""
+        return {name: value for name, value in self.__dict__.items() if name != "kept"}
+
+
+def kept(function: Callable[[Rule], T]) -> Callable[[Rule], T]:
+    """Let a function of a rule keep what it returns with the rule."""
+
+    @wraps(function)
+    def known(rule: Rule) -> T:
+        if function not in rule.kept:
+            rule.kept[function] = function(rule)
+        return rule.kept[function]
+
+    return known

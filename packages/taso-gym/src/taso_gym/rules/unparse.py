@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-
-from taso_gym.rules.rule import Absent, AllOutputs, Call, Constant, Expr, Output, Rest, Root, Rule, Var
+from taso_gym.rules.rule import Absent, AllOutputs, Call, Constant, Expr, Output, Rest, Root, Rule, Var, kept
 
 _PRECEDENCE = {
     **dict.fromkeys(["or"], 1),
@@ -25,7 +23,7 @@ def unparse(rule: Rule) -> str:
     return f"{rule.name}{suffix}: {unparse_body(rule)}"
 
 
-@lru_cache(maxsize=4096)
+@kept
 def unparse_body(rule: Rule) -> str:
     """Return what a rule says, without its name and tags."""
     sides = f"{', '.join(map(unparse_term, rule.lhs))} => {', '.join(map(unparse_term, rule.rhs))}"

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
 from itertools import combinations
 
 from taso_gym.rules.pattern import Pattern, bound_names, operator_named, pattern_of
-from taso_gym.rules.rule import AllOutputs, Call, Constant, Expr, Output, Rest, Root, Rule, Var
+from taso_gym.rules.rule import AllOutputs, Call, Constant, Expr, Output, Rest, Root, Rule, Var, kept
 from taso_gym.rules.unparse import unparse_expr, unparse_term
 
 _SYMMETRIC = frozenset({"==", "!=", "and", "or"})
 
 
-@lru_cache(maxsize=4096)  # searches leave out single rules again and again
+@kept
 def variants_of(rule: Rule) -> tuple[Pattern, ...]:
     """Return the patterns of a rule, one for each order of commutative operands that finds something new.
 
