@@ -119,3 +119,16 @@ def test_a_pickled_model_expects_nothing(tmp_path: Path, monkeypatch: pytest.Mon
     assert not model.bound({"batch": 2}).__getstate__()["_expected"]
     model.node(*next((sig, context) for sig, context in nodes if not (sig.const or sig.op.view)))
     assert [count for count, cold in groups if cold] == [len([count for count, cold in groups if not cold])]
+
+
+def test_a_bound_stands_for_what_was_not_measured(tmp_path: Path) -> None:
+    graph, measured = chain(), list[str]()
+    first, second = (OnnxRuntimeCost(cache=tmp_path / "c", progress=measured.append) for _ in range(2))
+    nodes = [(node.sig, first.context(graph, i)) for i, node in graph.operators()]
+    bounds = [first.least_ps(*node) for node in nodes]
+    assert not measured
+    times = [first.node(*node).time_ps for node in nodes]
+    assert all(0 < bound < time for bound, time in zip(bounds, times, strict=True))
+    measured.clear()
+    assert [model.least_ps(*node) for model in (first, second) for node in nodes] == [*times, *times]
+    assert not measured

@@ -32,6 +32,9 @@ class Flat:
     def node(self, sig: Signature, context: object = None) -> Cost:
         return Cost(sig.hash % 1000, 1, len(sig.inputs), 1) if not sig.const else Cost()
 
+    def least_ps(self, sig: Signature, context: object = None) -> int:
+        return self.node(sig, context).time_ps
+
     def expect(self, nodes: Iterable[tuple[Signature, object]]) -> None:
         pass
 
@@ -245,6 +248,29 @@ def test_a_model_hears_of_all_that_it_will_be_asked_for_before_it_is_asked() -> 
     assert 1 < len(found) < len(matches)
     before = {(node.sig, None) for node in state.graph.nodes.values()}
     assert set(asked) - before <= set(heard) <= set(asked)
+
+
+@pytest.mark.parametrize(("least_ps", "hopeless"), [(10**6, True), (0, False)])
+def test_a_bound_is_enough_of_what_is_hopeless(least_ps: int, hopeless: bool) -> None:
+    heard = list[tuple[Signature, object]]()
+
+    class Bounding(Flat):
+        contextual = True
+
+        def least_ps(self, sig: Signature, context: object = None) -> int:
+            return least_ps
+
+        def expect(self, nodes: Iterable[tuple[Signature, object]]) -> None:
+            heard.extend(nodes)
+
+    state = RewriteState(
+        graph_of("Sqrt(Mul(x, x))", x="2"), rule_set("r [fast]: Sqrt(Mul(x, x)) => Abs(x)"), Bounding()
+    )
+    (match,) = state.matches[0]
+    [(_, change)] = state.deltas([match], bounded=True)
+    assert bool(heard) is not hopeless
+    assert change == (Cost(least_ps - state.cost.time_ps) if hopeless else state.delta(match))
+    assert state.apply(match).cost == state.cost + state.delta(match)
 
 
 def test_an_edit_says_what_was_done() -> None:

@@ -210,7 +210,9 @@ def now(monkeypatch):
             now[0] += seconds
             yield match
 
-    monkeypatch.setattr(RewriteState, "deltas", lambda state, matches: deltas(state, taking(1.0, matches)))
+    monkeypatch.setattr(
+        RewriteState, "deltas", lambda state, matches, **how: deltas(state, taking(1.0, matches), **how)
+    )
     monkeypatch.setattr(RewriteState, "apply", lambda state, match: apply(state, *taking(3.0, [match])))
     for module in (sys.modules[run.__module__], searcher):
         monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: now[0]))

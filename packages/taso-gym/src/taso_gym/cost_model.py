@@ -77,6 +77,14 @@ class CostModel(Protocol):
         """
         ...
 
+    def least_ps(self, sig: Signature, context: Hashable = None) -> int:
+        """Return the picoseconds that a node takes, or fewer where they would have to be measured.
+
+        Raises:
+            CostError: it can't be costed.
+        """
+        ...
+
     def expect(self, nodes: Iterable[tuple[Signature, Hashable]]) -> None:
         """Prepare to be asked for the costs of nodes, each with its context: what is measured, may be together."""
         ...

@@ -78,6 +78,10 @@ class SummedCost(ABC):
             cost = self._nodes[sig, context] = found
         return cost
 
+    def least_ps(self, sig: Signature, context: Hashable = None) -> int:
+        """Return the picoseconds of a node."""
+        return self.node(sig, context).time_ps
+
     def expect(self, nodes: Iterable[tuple[Signature, Hashable]]) -> None:  # noqa: B027 - most models know costs
         """Prepare to be asked for the costs of nodes, each with its context: what is measured, may be together.
 

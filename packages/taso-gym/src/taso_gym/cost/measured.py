@@ -12,8 +12,10 @@ from taso_gym.cost.node_keys import COLD, bytes_of
 from taso_gym.cost.node_times import NodeTimes
 from taso_gym.cost.region import Region
 from taso_gym.cost.regional import RegionalCost, anchored, describe
+from taso_gym.cost.roofline import bound_ps
 from taso_gym.cost.runtime import Runtime
 from taso_gym.cost.small_model import OPSET, SmallModel
+from taso_gym.cost.work import region_work
 from taso_gym.errors import KernelError, OutOfMemoryError
 from taso_gym.signature import Signature
 
@@ -42,6 +44,13 @@ class MeasuredCost(RegionalCost):
     def __getstate__(self) -> dict[str, object]:
         """Leave behind what is expected."""
         return {**super().__getstate__(), "_expected": {}}
+
+    def least_ps(self, sig: Signature, context: Hashable = None) -> int:
+        """Return the picoseconds of a node whose region was measured, of another a bound that hardly any undercuts."""
+        region = anchored(sig, context)
+        if region is None or (sig, context) in self._nodes or self._node_times.recall(self._name_of(region)):
+            return self.node(sig, context).time_ps
+        return bound_ps(self.bound_device, region_work(region, self._dims))
 
     def expect(self, nodes: Iterable[tuple[Signature, Hashable]]) -> None:
         """Prepare to be asked for the costs of nodes, by `expect_regions`."""

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 
-from taso_gym.cost_model import Cost, CostModel, costed, total
+from taso_gym.cost_model import Cost, Costed, CostModel, costed, total
 from taso_gym.graph import SINK, Graph
 from taso_gym.rules.rewrite import Rewriting, Site, rewrite
 from taso_gym.rules.template import Template
+
+HOPELESS = 0.5
+"""A rewrite is hopeless that makes what it takes away dearer by more than this part."""
 
 
 class CostChanges:
@@ -27,8 +31,17 @@ class CostChanges:
         self.model = model
         self._of_templates: dict[Template, Cost] = {}
 
-    def of(self, graph: Graph, site: Site, applied: tuple[Rewriting, Graph] | None = None) -> Callable[[], Cost]:
-        """Return the change by a rewrite of a graph; ``applied``: the rewrite and what it leads to, if that is made."""
+    def of(
+        self, graph: Graph, site: Site, applied: tuple[Rewriting, Graph] | None = None, *, bounded: bool = False
+    ) -> Callable[[], Cost]:
+        """Return the change by a rewrite of a graph.
+
+        Args:
+            graph: it.
+            site: where it is rewritten.
+            applied: the rewrite and what it leads to, if that is made.
+            bounded: a change of time that is too small is enough of a hopeless rewrite: nothing is measured for it.
+        """
         model = self.model
         if model is None:
             return Cost
@@ -38,6 +51,8 @@ class CostChanges:
         changed = {*rewriting.touched, *rewriting.removed, *rewriting.rewired, *rewriting.added}
         around = changed.union(model.affected(graph, after, changed)) - {SINK}
         old, new = costed(model, graph, around), costed(model, after, around)
+        if bounded and (hopeless := _hopeless(model, old, new)):
+            return lambda: hopeless
         model.expect(new)
         return lambda: total(model, new) - total(model, old)
 
@@ -56,3 +71,11 @@ class CostChanges:
 def _applied(graph: Graph, site: Site) -> tuple[Rewriting, Graph]:
     rewriting = rewrite(graph, site)
     return rewriting, rewriting.finish()
+
+
+def _hopeless(model: CostModel, old: Costed, new: Costed) -> Cost | None:
+    """Return a change that is too small, if a rewrite is hopeless even so; or None."""
+    before, after = Counter(old), Counter(new)
+    gone_ps = sum(count * model.node(*node).time_ps for node, count in (before - after).items())
+    made_ps = sum(count * model.least_ps(*node) for node, count in (after - before).items())
+    return Cost(made_ps - gone_ps) if made_ps > (1 + HOPELESS) * gone_ps else None

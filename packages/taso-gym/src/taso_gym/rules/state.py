@@ -141,13 +141,17 @@ class RewriteState:
         """
         return self.deltas([match])[0][1]
 
-    def deltas(self, matches: Iterable[Match]) -> list[tuple[Match, Cost]]:
+    def deltas(self, matches: Iterable[Match], *, bounded: bool = False) -> list[tuple[Match, Cost]]:
         """Return legal matches with what `delta` says of each; what has to be measured for that, may be together.
+
+        Args:
+            matches: these.
+            bounded: of what surely is far dearer a bound of the time is enough, for which nothing is measured.
 
         Raises:
             MatchError: a match isn't legal here.
         """
-        pending = [(match, self._changes.of(self.graph, self._site(match))) for match in matches]
+        pending = [(match, self._changes.of(self.graph, self._site(match), bounded=bounded)) for match in matches]
         return [(match, change()) for match, change in pending]
 
     @property

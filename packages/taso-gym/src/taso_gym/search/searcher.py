@@ -86,8 +86,12 @@ class Searcher(ABC):
         return self._change(state, match, state.delta(match))
 
     def changes(self, state: RewriteState, matches: Iterable[Match]) -> list[tuple[Match, int]]:
-        """Return legal matches with what `change` says of each; what has to be measured for that, may be together."""
-        return [(match, self._change(state, match, delta)) for match, delta in state.deltas(matches)]
+        """Return legal matches with what `change` says of each; what has to be measured for that, may be together.
+
+        Where time is lowered, less is said of what surely raises it by much: it isn't measured.
+        """
+        deltas = state.deltas(matches, bounded=self._objective.is_time and not self.costs_are_fixed)
+        return [(match, self._change(state, match, delta)) for match, delta in deltas]
 
     def _change(self, state: RewriteState, match: Match, delta: Cost) -> int:
         if self._objective.is_time:
