@@ -463,9 +463,26 @@ def test_a_graph_that_is_predicted_far_slower_is_not_measured(
     first: Finalist, taking: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(bouts, "HOPELESS", 1.1)
-    asked = taking(lambda graph: 3.0 - count(graph, "MatMul"))
+    asked = taking(lambda graph: count(graph, "MatMul"))  # as costs say, or less
     assert count(Contest(first).run(60.0).graph, "MatMul") == 1
-    assert not any("matmul-assoc" in name for names in asked for name in names)
+    assert asked and not any("matmul-assoc" in name for names in asked for name in names)
+
+
+def test_it_is_measured_where_the_best_takes_longer_than_predicted(
+    first: Finalist, taking: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Costs are wrong by as much, and may be of what the best was preferred to as well."""
+    monkeypatch.setattr(bouts, "HOPELESS", 1.1)
+    asked = taking(lambda graph: 3.0 - count(graph, "MatMul"))
+    held = bouts.Bouts(first, lambda _: None)
+    dear, cheap = (first.without([name]) for name in ("matmul-assoc", "relu-twice"))
+    assert held.meet(first, [dear], first.model, math.inf) == (first, []) and not asked
+    assert not held.reconsidered(first, first.model)
+    held.meet(first, [cheap], first.model, math.inf)
+    assert held.reconsidered(first, first.model) == [dear]
+    assert held.meet(first, [], first.model, math.inf) == (dear, [dear])
+    assert not held.reconsidered(dear, first.model)
+    assert count(Contest(first).run(60.0).graph, "MatMul") == 2
 
 
 @pytest.mark.parametrize(("run_ms", "times"), [(20.0, 2.0), (2000.0, 1.2)])

@@ -16,7 +16,8 @@ from taso_gym.search.finalist import Finalist
 from taso_gym.search.race import ENOUGH, HEATS, race, race_seconds
 
 HOPELESS = 1.1
-"""A graph that is predicted to take so many times as long as the best isn't measured."""
+"""A graph that is predicted to take so many times as long as the best isn't measured, unless the best turns out to take
+longer than predicted: then costs are wrong by as much."""
 SLOWNESS, LOADING_S = 2.0, 2.0
 """Until a race was held, it is expected to take so many times as long, since graphs are loaded in each heat, but no
 more than so many seconds for each of them: one that runs for seconds isn't loaded for longer."""
@@ -57,6 +58,7 @@ class Bouts:
         self.evidence = Evidence(first.start.graph)
         self._run_ms, self._slowness, self._progress = first.start.cost.time_ms, 0.0, progress
         self._seen = {first.start.hash}
+        self._hopeless: list[Finalist] = []
 
     def seconds(self, count: int, heats: int = ENOUGH) -> float:
         """Return about how long it takes to measure so many, in so many heats."""
@@ -72,7 +74,7 @@ class Bouts:
     def meet(
         self, best: Finalist, finalists: Iterable[Finalist | None], model: OnnxRuntimeCost, until: float
     ) -> tuple[Finalist, list[Finalist]]:
-        """Measure those that are new and not hopeless against the best.
+        """Measure those that are new and not hopeless against the best, and those that aren't hopeless any more.
 
         Args:
             best: the fastest so far.
@@ -84,15 +86,25 @@ class Bouts:
             The fastest if it surely is faster than the best, else the best; and those that are faster.
         """
         self._seen.add(best.found.state.hash)
-        most_ps = HOPELESS * model.graph(best.graph).time_ps
-        new = dict[str, Finalist]()
+        again = self.reconsidered(best, model)[: self.room(until - time.monotonic())]
+        new = list[Finalist]()
         for finalist in finalists:
-            if finalist is None or finalist.found.state.hash in self._seen:
-                continue
-            self._seen.add(finalist.found.state.hash)
-            if model.graph(finalist.graph).time_ps <= most_ps:
-                new[finalist.name] = finalist
-        return self._race(best, new, model, until) if new else (best, [])
+            if finalist is not None and finalist.found.state.hash not in self._seen:
+                self._seen.add(finalist.found.state.hash)
+                new.append(finalist)
+        hopeless = [finalist for finalist in new if not self._has_hope(finalist, best, model)]
+        self._hopeless = [finalist for finalist in self._hopeless if finalist not in again] + hopeless
+        raced = [*again, *(finalist for finalist in new if finalist not in hopeless)]
+        return self._race(best, {each.name: each for each in raced}, model, until) if raced else (best, [])
+
+    def reconsidered(self, best: Finalist, model: OnnxRuntimeCost) -> list[Finalist]:
+        """Return those that were hopeless, and aren't by what was measured of the best since; the cheapest first."""
+        found = [finalist for finalist in self._hopeless if self._has_hope(finalist, best, model)]
+        return sorted(found, key=lambda finalist: model.graph(finalist.graph).time_ps)
+
+    def _has_hope(self, finalist: Finalist, best: Finalist, model: OnnxRuntimeCost) -> bool:
+        most_ps = HOPELESS * self.evidence.optimism(best.name, model) * model.graph(best.graph).time_ps
+        return model.graph(finalist.graph).time_ps <= most_ps
 
     def _race(
         self, best: Finalist, new: dict[str, Finalist], model: OnnxRuntimeCost, until: float

@@ -164,9 +164,9 @@ class Contest:
         tried, beaten = set[frozenset[str]](), [*filter(None, [self._alike]), *self._beaten[:BEATEN]]
         while not self._over():
             best, room = self.best, self._bouts.room(self._ends - time.monotonic())
-            beaten = beaten[: max(room, 1)]
-            parts = [names for names in self._suspects() if names not in tried][: max(room - len(beaten), 0)]
-            if not parts and not beaten:
+            beaten, again = beaten[: max(room, 1)], len(self._bouts.reconsidered(best, self._model))
+            parts = [names for names in self._suspects() if names not in tried][: max(room - len(beaten) - again, 0)]
+            if not parts and not beaten and not again:
                 return
             tried.update(parts)
             faster = self._meet([*beaten, *(best.without(names) for names in parts)])

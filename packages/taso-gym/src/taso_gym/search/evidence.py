@@ -51,6 +51,13 @@ class Evidence:
             self._graphs[name] = graph
         return found
 
+    def optimism(self, name: str, model: OnnxRuntimeCost) -> float:
+        """Return how many times as long as predicted, beside the start, a graph takes; 1 if not longer, or not run."""
+        if name not in self._times:
+            return 1.0
+        of_it, of_start = (model.graph(self._graphs[each]).time_ps for each in (name, START))
+        return max(self._times[name] * of_start / of_it, 1.0)
+
     def share_outside(self, model: OnnxRuntimeCost) -> float | None:
         """Return the share of the cache by which a model's costs come nearest to the times; None for two or fewer."""
         models = [model.with_outside(share) for share in LINEAR]
