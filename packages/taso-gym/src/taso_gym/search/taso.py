@@ -80,8 +80,10 @@ class Taso(Descent):
             return True
         while self._queue:
             cost, _, parent, match = heapq.heappop(self._queue)
-            if cost < self.alpha * self.best_value:
-                self._open.append(self.add(parent, match)[0])
+            if cost < (most := self.alpha * self.best_value):
+                index, _ = self.add(parent, match)
+                if self.values[index] < most:  # its cost may have been a bound
+                    self._open.append(index)
                 return True
         return False
 
