@@ -209,3 +209,28 @@ def test_where_costs_are_measured_what_moves_least_is_weighed_first(
     while len(weighed) < len(rows):
         search.step()
     assert weighed == rows
+
+
+def test_what_only_its_bound_made_worth_it_is_not_expanded() -> None:
+    asked, times_ps = set[str](), {"Relu": 1000 * US, "Abs": 10 * US, "Max": 10**6 * US, "Sqrt": 10**6 * US}
+
+    class Bounding(Given):
+        contextual = True
+
+        def time(self, sig: Signature, context: Hashable, load: Work) -> tuple[int, int]:
+            asked.add(sig.op.name)
+            return times_ps[sig.op.name], 1
+
+        def least_ps(self, sig: Signature, context: Hashable = None) -> int:
+            asked.add(sig.op.name)
+            return 20 * US
+
+    builder = GraphBuilder({"": 20})
+    builder.output("y", builder.add("Abs", builder.add("Relu", builder.input("x", TensorType("float", (2, 3))))))
+    rules = RuleSet(parse_rules("dear: Abs(x) => Max(x, x)\nbeyond: Max(x, x) => Sqrt(x)"))
+    start = RewriteState(builder.build(), rules, Bounding("", None))
+    search = Taso(start, np.random.default_rng(0), descend=False)
+    while search.step():
+        pass
+    assert asked == {"Relu", "Abs", "Max"}
+    assert not search.best
