@@ -6,7 +6,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from taso_gym.cost.beside import ALIGNED, LARGE_BYTES, aligned, is_large
+from taso_gym.cost.beside import ALIGNED, LARGE_BYTES, aligned, is_aligned, is_large, repeated
 
 
 @pytest.mark.parametrize(
@@ -24,3 +24,13 @@ def test_a_weight_is_copied_to_an_address_like_those_in_a_model(shape: tuple[int
     assert found.ctypes.data % ALIGNED == 0 and found.flags["C_CONTIGUOUS"]
     assert found.shape == shape and not np.shares_memory(found, values)
     np.testing.assert_array_equal(found, values)
+
+
+@pytest.mark.parametrize("shape", [(), (0, 3), (2,), (3, 5), (7, 11)])
+@pytest.mark.parametrize("dtype", [np.float32, np.float16, ml_dtypes.bfloat16])
+def test_a_block_is_repeated_where_it_need_not_be_copied(shape: tuple[int, ...], dtype: type) -> None:
+    block = np.arange(1, 5).astype(dtype)
+    found = repeated(block, shape)
+    assert is_aligned(found)
+    assert (found.shape, found.dtype) == (shape, block.dtype)
+    assert np.array_equal(found, np.resize(block, shape))

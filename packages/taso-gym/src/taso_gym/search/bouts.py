@@ -92,9 +92,8 @@ class Bouts:
             if finalist is not None and finalist.found.state.hash not in self._seen:
                 self._seen.add(finalist.found.state.hash)
                 new.append(finalist)
-        hopeless = [finalist for finalist in new if not self._has_hope(finalist, best, model)]
-        self._hopeless = [finalist for finalist in self._hopeless if finalist not in again] + hopeless
-        raced = [*again, *(finalist for finalist in new if finalist not in hopeless)]
+        raced = [*again, *(finalist for finalist in new if self._has_hope(finalist, best, model))]
+        self._hopeless = [finalist for finalist in (*self._hopeless, *new) if finalist not in raced]
         return self._race(best, {each.name: each for each in raced}, model, until) if raced else (best, [])
 
     def reconsidered(self, best: Finalist, model: OnnxRuntimeCost) -> list[Finalist]:
