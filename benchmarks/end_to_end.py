@@ -88,7 +88,7 @@ def summary_of(said: str) -> dict[str, Any]:
 
     Rules are those of the first table that it printed; of these some may be left out at the end.
     """
-    found = {
+    found: dict[str, Any] = {
         name: next((line for line in said.splitlines() if mark in line), "")
         for name, mark in {"headline": " weighed in ", "equal": "equal: "}.items()
     }
@@ -99,6 +99,8 @@ def summary_of(said: str) -> dict[str, Any]:
     )
     found["left_out"] = ", ".join(map("".join, left_out))
     found["loop"] = "\nsample by sample: the result is a loop" in said
+    tiles = re.search(r"^tile by tile: .*: (\d+)$", said, re.MULTILINE)
+    found["tiles"] = int(tiles[1]) if tiles else 0
     return {**found, "rules": {name: int(count) for name, count in rows}, "bouts": bouts}
 
 

@@ -118,6 +118,40 @@ def hifi_gan() -> nn.Module:
     return nn.Sequential(*layers, nn.LeakyReLU(), nn.Conv1d(channels, 1, 7, 1, 3), nn.Tanh())
 
 
+class Snake(nn.Module):
+    """x + sin²(a x)/a, with an ``a`` for each channel (Ziyin et al., 2020)."""
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.a = nn.Parameter(torch.rand(1, channels, 1) + 0.5)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x + (self.a + 1e-9).reciprocal() * torch.sin(self.a * x).pow(2)
+
+
+class Reach(nn.Module):
+    """A residual unit of DAC."""
+
+    def __init__(self, channels: int, dilation: int) -> None:
+        super().__init__()
+        wide = nn.Conv1d(channels, channels, 7, 1, 3 * dilation, dilation)
+        self.layers = nn.Sequential(Snake(channels), wide, Snake(channels), nn.Conv1d(channels, channels, 1))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x + self.layers(x)
+
+
+def dac_decoder() -> nn.Module:
+    """Return the decoder of the audio codec DAC, narrower: 320 samples for each frame (Kumar et al., 2023)."""
+    channels = 512
+    layers: list[nn.Module] = [nn.Conv1d(64, channels, 7, 1, 3)]
+    for rate in (8, 5, 4, 2):
+        wider = nn.ConvTranspose1d(channels, channels // 2, 2 * rate, rate, -(-rate // 2), rate % 2)
+        layers += [Snake(channels), wider, *(Reach(channels // 2, dilation) for dilation in (1, 3, 9))]
+        channels //= 2
+    return nn.Sequential(*layers, Snake(channels), nn.Conv1d(channels, 1, 7, 1, 3), nn.Tanh())
+
+
 class UNet(nn.Module):
     """U-Net (Ronneberger et al., 2015; for volumes Çiçek et al., 2016) that doubles to the nearest, as most do now."""
 
@@ -152,6 +186,7 @@ WRITTEN: dict[str, Callable[[], nn.Module]] = {
     "dcgan": dcgan,
     "tiny_decoder": tiny_decoder,
     "hifi_gan": hifi_gan,
+    "dac_decoder": dac_decoder,
     "u_net": UNet,
     "u_net_3d": partial(UNet, (16, 32, 64), 1, volume=True),
 }

@@ -22,22 +22,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from onnx import GraphProto, ModelProto, NodeProto, compose, helper
-
 from taso_gym.builder import GraphBuilder
-from taso_gym.errors import ModelError, TypeInferenceError
+from taso_gym.errors import TypeInferenceError
 from taso_gym.graph import Graph, Node, value_of
-from taso_gym.onnx_io import to_model
-from taso_gym.onnx_io.scope import Scope
-from taso_gym.onnx_io.structure import FIRST_IR_WITH_OVERRIDES
-from taso_gym.onnx_io.template import pinned_names
 from taso_gym.ops import Operator
 from taso_gym.ops.shapes import expect
-from taso_gym.signature import OpaqueOperator, Signature, opaque_signature, signature
+from taso_gym.scan import add_scan, may_scan, scan_over
+from taso_gym.signature import Signature, signature
 from taso_gym.tensor import TensorType, ValueType
 
-FIRST_OPSET = 9
-"""In which Scan is over any axis and without a batch of its own."""
 STATED = ("shape", "sizes")
 """Attributes that say the sizes of a result."""
 RESHAPING = frozenset({"Reshape", "Flatten"})
@@ -55,7 +48,7 @@ def batch_size(graph: Graph) -> int:
 def for_one_sample(graph: Graph) -> Graph | None:
     """Return the network of a graph for a batch of one; None where its batch is one, or samples aren't known apart."""
     size = batch_size(graph)
-    if size == 1 or graph.info.opsets.get("", 0) < FIRST_OPSET or not _may_hold_weights(graph):
+    if size == 1 or not may_scan(graph):
         return None
     try:
         _Resized(graph, size, _prime_beyond(graph)).build()
@@ -79,16 +72,12 @@ def in_a_loop(sample: Graph, graph: Graph) -> Graph:
     Raises:
         ModelError: the network is larger than a node may be (2 GB with its weights).
     """
-    size, model = batch_size(graph), to_model(sample)
-    opsets = {entry.domain: entry.version for entry in model.opset_import}
-    node = _scan(model.graph)
-    op = OpaqueOperator("", "Scan", _written(node), pure=True, context=Scope(model, opsets).context(node))
+    size = batch_size(graph)
+    op, opsets = scan_over(sample, "sample")
     builder = GraphBuilder(opsets)
     inputs = [builder.input(graph.leaves[value].name, graph.type_of(value)) for value in graph.info.inputs]
     rows = [builder.add("Reshape", v, shape=(size, 1, *builder.shape_of(v)[1:])) for v in inputs]
-    types = [TensorType(t.dtype, (size, *(t.shape or ()))) for t in _tensors(sample, sample.outputs)]
-    scan = opaque_signature(op, tuple(builder.type_of(v) for v in rows), tuple(types))
-    values = builder.add_signature(scan, rows)
+    values = add_scan(builder, op, sample, rows)
     for name, value, t in zip(graph.info.output_names, values, _tensors(graph, graph.outputs), strict=True):
         builder.output(name, builder.add("Reshape", value, shape=t.shape))
     built = builder.build()
@@ -101,29 +90,6 @@ def _tensors(graph: Graph, values: tuple[int, ...]) -> Iterator[TensorType]:
         t = graph.type_of(value)
         assert isinstance(t, TensorType)
         yield t
-
-
-def _scan(body: GraphProto) -> NodeProto:
-    """Return a Scan over a network, as an opaque operator has it: without names, inputs and outputs."""
-    inputs, outputs = len(body.input), len(body.output)
-    compose.add_prefix_graph(body, "sample/", inplace=True)  # names outside aren't hidden
-    body.name = "sample"
-    node = NodeProto(op_type="Scan", input=[""] * inputs, output=["present"] * outputs)
-    node.attribute.extend([helper.make_attribute("body", body), helper.make_attribute("num_scan_inputs", inputs)])
-    return node
-
-
-def _written(node: NodeProto) -> bytes:
-    try:
-        return node.SerializeToString(deterministic=True)
-    except Exception as error:  # protocol buffers have several for what is too large
-        raise ModelError(f"expected a network of at most 2 GB for a loop, found a larger one: {error}") from error
-
-
-def _may_hold_weights(graph: Graph) -> bool:
-    """Return whether a file may have weights in a loop: initializers that aren't inputs, nor named elsewhere."""
-    template = ModelProto.FromString(graph.info.template)
-    return not graph.info.template or (template.ir_version >= FIRST_IR_WITH_OVERRIDES and not pinned_names(template))
 
 
 def _prime_beyond(graph: Graph) -> int:

@@ -68,8 +68,8 @@ def optimize(
         finalists: where costs are measured in onnxruntime and a time is given, but no number of steps, spend a part of
             it on further searches and on measuring what they find end to end (see `taso_gym.search.contest`); a model
             for a batch is searched for one sample first then, and may become a loop unless every bit has to stay
-            (`taso_gym.batch`), and where denormal floats slow it down, Softmaxes may be kept from writing such
-            (`taso_gym.search.guards`).
+            (`taso_gym.batch`), chains of elementwise operators may become loops over tiles (`taso_gym.tiles`), and
+            where denormal floats slow it down, Softmaxes may be kept from writing such (`taso_gym.search.guards`).
         on_contest: called with what is done then.
         **options: handed to the search (``alpha=1.0``, ``width=16``).
 
@@ -98,7 +98,9 @@ def optimize(
         return result_of(graph, start, found, goal)
     contest = ContestedSearch(start, search, seed, options, exact=numerics == "exact", say=on_contest, **kept)
     ended = contest.run(spend, left, costing)
-    return result_of(graph, ended.start, ended.found, goal, ended.bouts, ended.guards, whole=ended.graph)
+    return result_of(
+        graph, ended.start, ended.found, goal, ended.bouts, ended.guards, whole=ended.graph, tiles=ended.tiles
+    )
 
 
 def _is_time_alone(spend: Budget) -> bool:

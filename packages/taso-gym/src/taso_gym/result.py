@@ -56,6 +56,7 @@ class Result:
         sites: what the rewritten sites give, each computed alone in float64.
         bouts: how finalists compared with the fastest before them, measured end to end.
         guards: the way from the original to what has no denormal floats, which is the first part of what was applied.
+        tiles: how many chains of elementwise operators the result computes tile by tile (`taso_gym.tiles`).
         share_recorded: part of the result that a recorded cost model has in its table, from 0 to 1; else None.
     """
 
@@ -71,6 +72,7 @@ class Result:
     sites: SiteChecks
     bouts: tuple[Bout, ...] = ()
     guards: Finalist | None = None
+    tiles: int = 0
     share_recorded: float | None = None
 
     @property
@@ -136,6 +138,7 @@ def result_of(
     guards: Finalist | None = None,
     *,
     whole: Graph | None = None,
+    tiles: int = 0,
 ) -> Result:
     """Return what a search found with what is said of it, without the rules that give something else at a site.
 
@@ -147,6 +150,7 @@ def result_of(
         bouts: measurements.
         guards: what leads from the original to where all began.
         whole: what was found, as one for the batch of the original; None where that is to be made.
+        tiles: how many chains of it are in tiles.
     """
     checker, judge, applied = WalkChecker(), start.cost_model, list[AppliedRule]()
     if guards:
@@ -162,6 +166,9 @@ def result_of(
         whole, after = whole or in_a_loop(graph, original), Cost(*(samples * part for part in after))
         assert judge
         judge = costs.load(judge, start=original)  # by the times that the loop is costed by
+    elif tiles and whole:
+        assert judge
+        graph, after = whole, judge.graph(whole)
     if start.graph is not original:
         assert judge
         before = judge.graph(original)
@@ -182,6 +189,7 @@ def result_of(
         checker.result(),
         bouts,
         guards,
+        tiles,
         share,
     )
 

@@ -98,7 +98,7 @@ def deliver(
 
 def _deliver(model: Path, output: Path, result: Result, wanted: Wanted, nothing: str = "was found") -> None:
     _expect_fits(result, force=wanted.force)
-    if not result.applied and not result.is_loop:
+    if not result.applied and not result.is_loop and not result.tiles:
         _deliver_original(model, output, result, wanted, f"nothing that lowers the {_aim(result)} {nothing}")
         return
     try:

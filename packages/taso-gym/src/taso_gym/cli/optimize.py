@@ -112,7 +112,8 @@ def optimize(
     The result is compared with the original on random inputs and timed against it before it is written: what makes
     it differ is left out, and where nothing is gained the original is copied unchanged. With --cost onnxruntime a model
     for a batch of fixed size is searched for one sample first; unless --numerics exact, it may become a loop over the
-    network for one, and a Softmax may be kept from writing floats below 1.2e-38 where these slow the model down.
+    network for one, elementwise operators may run tile by tile, and a Softmax may be kept from writing floats below
+    1.2e-38 where these slow the model down.
     """
     loosest = numerics_named(numerics)
     options = _options(search, alpha, threads or 1)
@@ -226,6 +227,8 @@ def _report(result: Result, cost: str, settings: bool) -> None:
 def _say_applied(result: Result) -> None:
     if result.is_loop:
         say("sample by sample: the result is a loop (Scan) over the batch, and what follows is of one sample")
+    if result.tiles:
+        say(f"tile by tile: chains of elementwise operators that are loops (Scan) over parts of values: {result.tiles}")
     if result.applied:
         console.print(summary(result))
         say(str(result.sites))

@@ -34,6 +34,7 @@ from taso_gym.search.loops import is_loop, may_loop, of_batch, time_ps, way_of_b
 from taso_gym.search.race import race
 from taso_gym.search.rivals import AS_GIVEN
 from taso_gym.search.run import GRACE_S, Budget, SearchResult, run
+from taso_gym.search.tiled import AS_FOUND, IN_TILES, faster_in_tiles, seconds_for
 
 SAMPLE, LAST = 0.3, 0.2
 """Parts of the time for the first search of a network for one sample, and of what is left for the race, at most but for
@@ -53,7 +54,8 @@ class Ended(NamedTuple):
     Attributes:
         start: where what was found begins: the model, or the network for one sample.
         found: it; what it took is that of all searches.
-        graph: it as one for the model's batch.
+        graph: it as one for the model's batch, and in tiles where it is faster so.
+        tiles: how many of its chains are in tiles (`taso_gym.tiles`).
         bouts: every measurement.
         guards: the way from the model to one without denormal floats that all began with; None where there is none.
     """
@@ -61,6 +63,7 @@ class Ended(NamedTuple):
     start: RewriteState
     found: SearchResult
     graph: Graph
+    tiles: int
     bouts: tuple[Bout, ...]
     guards: Finalist | None = None
 
@@ -127,9 +130,11 @@ class ContestedSearch:
         first, graph = self._faster(whole, loop, ends) if loop else (whole, whole.graph)
         best, exhausted = first, first.found.exhausted
         if not self._interrupted:
-            best, exhausted = self._contest(first, ends)
+            for_tiles = seconds_for(first.graph, first.model, ends - time.monotonic()) if self._may_round else 0.0
+            best, exhausted = self._contest(first, ends - for_tiles)
         if best is not first:
             best, graph = self._written(best, first, graph)
+        graph, tiles = self._in_tiles(best, graph, ends)
         found = replace(
             best.found,
             explored=self._explored,
@@ -138,7 +143,7 @@ class ContestedSearch:
             interrupted=self._interrupted,
             cut_short=first.found.cut_short,
         )
-        return Ended(best.start, found, graph, tuple(self._bouts), self._guards)
+        return Ended(best.start, found, graph, tiles, tuple(self._bouts), self._guards)
 
     def _taken_up(self, *, any_graph: bool = False) -> float:
         """Return the seconds that a search which is taken up had; OptionError for a checkpoint of another one."""
@@ -265,6 +270,24 @@ class ContestedSearch:
         except (TasoError, MemoryError, OSError) as error:
             warnings.warn(f"what was found {LOOP} isn't the result: {error}", stacklevel=2)
         return other, graph
+
+    def _in_tiles(self, best: Finalist, graph: Graph, ends: float) -> tuple[Graph, int]:
+        """Return what was found in tiles, for the batch, where it surely is faster so; and how many chains are."""
+        if self._interrupted or not self._may_round:
+            return graph, 0
+
+        def wins(tiled: Graph) -> bool:
+            raced, time_ms = of_batch(best, self._start.graph, tiled), self._time_ps(best) / 1e9
+            return self._wins((AS_FOUND, graph), IN_TILES, raced, time_ms, ends)
+
+        try:
+            tiled, count = faster_in_tiles(best.graph, best.model, wins, lambda: ends - time.monotonic())
+            return (of_batch(best, self._start.graph, tiled), count) if count else (graph, 0)
+        except KeyboardInterrupt:
+            self._interrupted = True
+        except (TasoError, MemoryError, OSError) as error:
+            warnings.warn(f"not tried {IN_TILES}: {error}", stacklevel=2)
+        return graph, 0
 
     def _time_ps(self, finalist: Finalist) -> int:
         return time_ps(finalist, self._start.graph)

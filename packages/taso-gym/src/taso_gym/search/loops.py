@@ -29,17 +29,18 @@ def time_ps(finalist: Finalist, graph: Graph) -> int:
     return finalist.found.state.cost.time_ps * (batch_size(graph) if is_loop(finalist, graph) else 1)
 
 
-def of_batch(finalist: Finalist, graph: Graph) -> Graph:
-    """Return what a finalist found as a graph for another's batch.
+def of_batch(finalist: Finalist, graph: Graph, tiled: Graph | None = None) -> Graph:
+    """Return what a finalist found, or that in tiles, as a graph for another's batch.
 
     Raises:
         ModelError: its weights are too many for a loop.
     """
+    found = tiled or finalist.graph
     if not is_loop(finalist, graph):
-        return finalist.graph
-    if (found := constant_bytes(finalist.graph)) > 2 * MOST_BYTES:
-        raise ModelError(f"expected weights of at most {2 * MOST_BYTES} bytes in a loop, found {found}")
-    return in_a_loop(finalist.graph, graph)
+        return found
+    if (size := constant_bytes(found)) > 2 * MOST_BYTES:
+        raise ModelError(f"expected weights of at most {2 * MOST_BYTES} bytes in a loop, found {size}")
+    return in_a_loop(found, graph)
 
 
 def way_of_batch(lone: Finalist, start: RewriteState) -> list[Match]:
