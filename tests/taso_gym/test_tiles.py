@@ -154,7 +154,7 @@ def test_an_output_ends_a_chain() -> None:
     assert tiled(graph).info.output_names == ("first", "y")
 
 
-def test_one_values_of_one_shape_are_cut_alike() -> None:
+def test_two_values_of_one_shape_are_cut_alike() -> None:
     b, x = image()
     other = b.input("z", TensorType("float", (1, 4, 8, 4)))
     b.output("y", b.add("Tanh", b.add("Mul", b.add("Abs", x), b.add("Exp", other))))

@@ -399,14 +399,14 @@ def test_a_hint_that_fails_loses_nothing(exported, tmp_path, monkeypatch, capsys
 def test_a_batch_may_become_a_loop_over_its_samples(tmp_path, monkeypatch, capsys):
     """Where a loop is the faster one, here by a stopped clock."""
     from taso_gym.cost.measurement import THREAD_CPU, Measurement
-    from taso_gym.search import contested
+    from taso_gym.search import contested, racing
 
     def measure(graphs, *, rounds, **_):
         loops = {name: any(n.sig.op.name == "Scan" for _, n in graph.operators()) for name, graph in graphs.items()}
         times = {name: np.full((1, rounds), 1.0 if is_loop else 2.0) for name, is_loop in loops.items()}
         return Measurement(times, 1, "cpu", THREAD_CPU)
 
-    monkeypatch.setattr(contested, "measure", measure)
+    monkeypatch.setattr(racing, "measure", measure)
     monkeypatch.setattr(contested, "HOPELESS", 1e9)
     text = """
         g (float[4, 3, 8, 8] x) => (float[4, 3, 8, 8] y)

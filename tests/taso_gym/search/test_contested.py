@@ -24,7 +24,7 @@ from taso_gym.result import Result
 from taso_gym.rules.notation import parse_rules
 from taso_gym.rules.ruleset import RuleSet
 from taso_gym.rules.state import RewriteState
-from taso_gym.search import Budget, SearchResult, contested, run
+from taso_gym.search import Budget, SearchResult, contested, racing, run
 from taso_gym.search.contest import Contest
 from taso_gym.search.finalist import Finalist
 from taso_gym.search.race import Race
@@ -89,7 +89,7 @@ def optimised(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Optimised:
             return Measurement(times, 1, "cpu", THREAD_CPU)
 
         monkeypatch.setattr(contested, "HOPELESS", hopeless)
-        monkeypatch.setattr(contested, "measure", measure)
+        monkeypatch.setattr(racing, "measure", measure)
         monkeypatch.setattr(Contest, "_take_apart", nothing)
         monkeypatch.setattr(Contest, "_doubtful", nothing)
         cost = OfRows(tmp_path / "c", of_one)
@@ -117,7 +117,7 @@ def test_a_loop_that_was_not_run_is_not_the_result(optimised: Optimised, monkeyp
     def interrupted(*_: Any, **__: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(contested, "race", interrupted)
+    monkeypatch.setattr(racing, "race", interrupted)
     result = optimised()
     assert result.search.interrupted and not result.is_loop
 
@@ -250,7 +250,7 @@ def test_what_is_left_of_a_loop_without_a_rule_is_a_loop(optimised: Optimised) -
     [
         ("contested.RewriteState", CostError("a kernel failed")),
         ("loops.in_a_loop", ModelError("too large")),
-        ("contested.race", CostError("it doesn't run")),
+        ("racing.race", CostError("it doesn't run")),
     ],
 )
 @pytest.mark.filterwarnings("ignore:sample by sample wasn't compared")
@@ -301,7 +301,7 @@ def test_the_faster_of_batch_and_loop_has_the_contest(
 
     monkeypatch.setattr(Contest, "run", noted)
     assert optimised(loops_are_fast=fast, of_one=10.0 if fast else 1.0).is_loop == fast
-    monkeypatch.setattr(contested, "race", lambda *_: Race({}, [], None, 1.0))
+    monkeypatch.setattr(racing, "race", lambda *_: Race({}, [], None, 1.0))
     assert not optimised(of_one=1.0).is_loop
     rows = [finalist.graph.type_of(finalist.graph.outputs[0]) for finalist in begun]
     assert rows == [TensorType("float", (size, WIDTH)) for size in (1 if fast else BATCH, BATCH)]

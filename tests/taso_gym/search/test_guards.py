@@ -29,7 +29,7 @@ from taso_gym.result import Result
 from taso_gym.rules.notation import parse_rules
 from taso_gym.rules.ruleset import RuleSet
 from taso_gym.rules.state import Match, RewriteState
-from taso_gym.search import contested, guards
+from taso_gym.search import contested, guards, racing
 from taso_gym.search.contest import Contest
 from taso_gym.search.guards import GUARD, NAMED, guarded
 from taso_gym.tensor import TensorType
@@ -139,7 +139,7 @@ def optimised(slow: Priced, monkeypatch: pytest.MonkeyPatch) -> Optimised:
             times = {n: np.full((1, rounds), 1.0 if (n in (NAMED, also)) == faster else 2.0) for n in graphs}
             return Measurement(times, 1, "cpu", THREAD_CPU)
 
-        monkeypatch.setattr(contested, "measure", measure)
+        monkeypatch.setattr(racing, "measure", measure)
         monkeypatch.setattr(Contest, "_take_apart", lambda _: ())
         monkeypatch.setattr(Contest, "_doubtful", lambda _: ())
         return optimize(masked_attention(batch=batch), rules=RULES, cost=slow, budget=12.0, **options)
@@ -157,7 +157,7 @@ def test_searches_begin_with_what_is_faster(optimised: Optimised, monkeypatch: p
     assert result.rewriting == (result.original, result.graph) and result.rewriting[0] is result.original
     assert result.validate().ok and result.bouts[0].name == NAMED
     assert result.before.time_ms - result.after.time_ms == 2 - 3  # two operators fewer, and three more
-    monkeypatch.setattr(contested, "race", None)  # the cache knows how it ended
+    monkeypatch.setattr(racing, "race", None)  # the cache knows how it ended
     monkeypatch.setattr(guards, "expected_seconds", lambda *_: math.inf)
     assert optimised(faster=False).graph == result.graph
 
@@ -190,13 +190,13 @@ def test_without_time_for_a_race_there_is_none(optimised: Optimised, monkeypatch
 
 def test_the_race_has_time_to_be_decided(optimised: Optimised, monkeypatch: pytest.MonkeyPatch) -> None:
     """More than others, as all that is found afterwards depends on it."""
-    seconds, run_race = list[float](), contested.race
+    seconds, run_race = list[float](), racing.race
 
     def timed(*given: Any) -> Any:
         seconds.append(given[-1] - time.monotonic())
         return run_race(*given)
 
-    monkeypatch.setattr(contested, "race", timed)
+    monkeypatch.setattr(racing, "race", timed)
     assert optimised(faster=True).guards
     assert contested.LAST * 12.0 < seconds[0] <= guards.RACED * 12.0
 
@@ -208,7 +208,7 @@ def test_a_checkpoint_goes_on_as_it_began(
     """Whatever a race would say by now."""
     begun = optimised(faster=faster, checkpoint=tmp_path / "search.json")
     (tmp_path / "c").unlink()
-    monkeypatch.setattr(contested, "race", None)
+    monkeypatch.setattr(racing, "race", None)
     result = optimised(faster=not faster, checkpoint=tmp_path / "search.json")
     assert result.graph == begun.graph and bool(result.guards) == faster
 
@@ -238,7 +238,8 @@ def test_what_is_cut_short_begins_as_given(
     where: str, error: BaseException, optimised: Optimised, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In the race and after it; and there is no checkpoint of what may begin elsewhere the next time."""
-    original, broken = getattr(contested, where), [where]
+    module = racing if where == "race" else contested
+    original, broken = getattr(module, where), [where]
 
     def breaks(*args: Any, **options: Any) -> Any:
         if broken:
@@ -247,7 +248,7 @@ def test_what_is_cut_short_begins_as_given(
         return original(*args, **options)
 
     sampled: list[Graph] = []
-    monkeypatch.setattr(contested, where, breaks)
+    monkeypatch.setattr(module, where, breaks)
     monkeypatch.setattr(contested, "for_one_sample", sampled.append)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -20,7 +20,7 @@ from taso_gym.graph import Graph
 from taso_gym.result import Result
 from taso_gym.rules.notation import parse_rules
 from taso_gym.rules.ruleset import RuleSet
-from taso_gym.search import contested, tiled
+from taso_gym.search import contested, racing, tiled
 from taso_gym.search.contest import Contest
 from taso_gym.tensor import TensorType
 
@@ -126,7 +126,7 @@ def optimised(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Optimised:
             return Measurement(times, 1, "cpu", THREAD_CPU)
 
         monkeypatch.setattr(contested, "for_one_sample", lambda _: None)
-        monkeypatch.setattr(contested, "measure", measure)
+        monkeypatch.setattr(racing, "measure", measure)
         monkeypatch.setattr(Contest, "_take_apart", lambda _: ())
         monkeypatch.setattr(Contest, "_doubtful", lambda _: ())
         rules = RuleSet(parse_rules("neg-twice [exact]: Neg(Neg(x)) => x"))
@@ -164,7 +164,7 @@ def test_where_tiles_fail_the_result_has_none(
     def failing(*_: Any, **__: Any) -> None:
         raise error
 
-    monkeypatch.setattr(contested, "race", failing)
+    monkeypatch.setattr(racing, "race", failing)
     result = optimised()
     assert result.tiles == 0 and result.applied
     assert result.search.interrupted == isinstance(error, KeyboardInterrupt)

@@ -16,10 +16,6 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from taso_gym.batch import batch_size, for_one_sample
-from taso_gym.cost.dims import bind_dims
-from taso_gym.cost.measure import measure
-from taso_gym.cost.measurement import Measurement
-from taso_gym.cost.onnxruntime import OnnxRuntimeCost
 from taso_gym.equivalence import Baseline
 from taso_gym.errors import TasoError
 from taso_gym.graph import Graph
@@ -31,7 +27,7 @@ from taso_gym.search.equal import Screen
 from taso_gym.search.finalist import Finalist, remaining
 from taso_gym.search.guards import NAMED, RACED, guarded, pays
 from taso_gym.search.loops import is_loop, may_loop, of_batch, time_ps, way_of_batch
-from taso_gym.search.race import race
+from taso_gym.search.racing import Racing
 from taso_gym.search.rivals import AS_GIVEN
 from taso_gym.search.run import GRACE_S, Budget, SearchResult, run
 from taso_gym.search.tiled import AS_FOUND, IN_TILES, faster_in_tiles, seconds_for
@@ -68,7 +64,7 @@ class Ended(NamedTuple):
     guards: Finalist | None = None
 
 
-class ContestedSearch:
+class ContestedSearch(Racing):
     """A first search, or two, and a contest."""
 
     def __init__(
@@ -94,12 +90,11 @@ class ContestedSearch:
             say: called with what is done next.
             **kept: what only the first search of the model takes: ``on_progress``, ``checkpoint``, ``objective``.
         """
-        assert isinstance(start.cost_model, OnnxRuntimeCost)
-        self._start, self._model, self._samples = start, start.cost_model, batch_size(start.graph)
+        super().__init__(start, say)
+        self._samples = batch_size(start.graph)
         self._search, self._seed, self._options, self._kept = search, seed, dict(options), kept
-        self._may_round, self._progress = not exact, say
+        self._may_round, self._explored, self._interrupted = not exact, 0, False
         self._guards: Finalist | None = None
-        self._explored, self._interrupted, self._bouts = 0, False, list[Bout]()
         self._known: list[Match] = []
         self._screen_of_one: Screen | None = None
 
@@ -173,12 +168,6 @@ class ContestedSearch:
         else:
             self._start, self._model, self._guards = start, model, held
 
-    def _wins(self, holder: tuple[str, Graph], name: str, graph: Graph, run_ms: float, until: float) -> bool:
-        """Return whether a graph surely is faster than another in a race."""
-        held = race(holder, {name: graph}, self._measured, {}, run_ms, until)
-        self._bouts += [Bout(name, speedup) for name, speedup in held.speedups.items()]
-        return bool(held.winner)
-
     def _first_part(self, left: float, loop: Finalist | None) -> float:
         """Return the seconds for the first search: of what is left all where a contest has no room for a race."""
         races = expected_seconds(self._start.cost.time_ms, 1) * (2 if loop else 1)
@@ -244,12 +233,6 @@ class ContestedSearch:
             return left
         return (loop, raced) if is_faster else left
 
-    def _measured(self, graphs: dict[str, Graph], rounds: int, seed: int) -> Measurement:
-        self._say(f"measuring {' against '.join(graphs)}")
-        threads, provider = self._model.runtime.threads, self._model.runtime.provider
-        dims = bind_dims(self._start.graph, self._model.dims)
-        return measure(graphs, threads=threads, provider=provider, dims=dims, sessions=1, rounds=rounds, seed=seed)
-
     def _contest(self, first: Finalist, ends: float) -> tuple[Finalist, bool]:
         """Return the best of a contest, and whether that ended before its time, since all that it tries was tried."""
         known = self._screen_of_one if is_loop(first, self._start.graph) else None
@@ -291,7 +274,3 @@ class ContestedSearch:
 
     def _time_ps(self, finalist: Finalist) -> int:
         return time_ps(finalist, self._start.graph)
-
-    def _say(self, what: str) -> None:
-        if self._progress:
-            self._progress(what)
