@@ -125,7 +125,8 @@ def test_what_is_computed_for_all_is_not_in_tiles() -> None:
     assert not chains(b.build(), MOST, TILE)
 
 
-def test_a_large_weight_that_is_not_cut_is_not_read_for_each_tile() -> None:
+def test_a_weight_that_is_the_same_for_all_rows_is_cut_between_them() -> None:
+    """Of which there have to be enough."""
     b, x = image(8, 16)
     b.output("y", b.add("Sin", b.add("Add", x, weight(b, "w", 1, 16))))
     assert found(b.build()) == [(["Add", "Sin"], 8, 0)]

@@ -425,6 +425,33 @@ def test_a_batch_may_become_a_loop_over_its_samples(tmp_path, monkeypatch, capsy
     np.testing.assert_allclose(found, given, rtol=1e-5)
 
 
+def test_elementwise_operators_may_run_tile_by_tile(tmp_path, monkeypatch, capsys):
+    """Where a loop costs nothing and is the faster one, here by a stopped clock; and no rule has to apply."""
+    from taso_gym.cost.measurement import THREAD_CPU, Measurement
+    from taso_gym.cost.onnxruntime import OnnxRuntimeCost
+    from taso_gym.search import racing, tiled
+
+    def measure(graphs, *, rounds, **_):
+        loops = {name: any(n.sig.op.name == "Scan" for _, n in graph.operators()) for name, graph in graphs.items()}
+        times = {name: np.full((1, rounds), 1.0 if is_loop else 2.0) for name, is_loop in loops.items()}
+        return Measurement(times, 1, "cpu", THREAD_CPU)
+
+    monkeypatch.setattr(racing, "measure", measure)
+    monkeypatch.setattr(tiled, "cache_bytes", lambda _: 1024)
+    monkeypatch.setattr(OnnxRuntimeCost, "opaque_time", lambda *_: (1, 1))
+    onnx.save(
+        parsed("g (float[64, 32] x) => (float[64, 32] y) { a = Sin(x)  b = Exp(a)  y = Cos(b) }"), tmp_path / "m.onnx"
+    )
+    options = ("--cost", "onnxruntime", "--threads", "1", "--cache", tmp_path / "c", "--no-measure", "--finalists")
+    assert run("optimize", tmp_path / "m.onnx", "-o", tmp_path / "o.onnx", *options, "--budget", "10s") == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "tile by tile: chains of elementwise operators that are loops (Scan) over parts of values: 1" in said
+    assert [n.op_type for n in onnx.load(tmp_path / "o.onnx").graph.node] == ["Reshape", "Scan", "Reshape"]
+    feeds = {"x": np.random.default_rng(0).standard_normal((64, 32)).astype(np.float32)}
+    given, found = (onnxruntime.InferenceSession(tmp_path / name).run(None, feeds)[0] for name in ("m.onnx", "o.onnx"))
+    np.testing.assert_allclose(found, given, rtol=1e-5)
+
+
 def test_the_weights_of_the_model_are_not_written_over(tmp_path, capsys):
     path, weights = tmp_path / "model.onnx", tmp_path / "weights.bin"
     model = parsed("g (float[2] x) => (y) { y = Add(x, w) }", w=np.ones(2, np.float32))

@@ -112,19 +112,18 @@ def _cut(graph: Graph, nodes: tuple[int, ...], most: int, tile: int) -> Chain | 
     for axis in reversed(range(len(shape))):
         rows = math.prod(shape[: axis + 1])
         count = next((n for n in range(fewest, SMALLEST * fewest + 1) if rows % n == 0), None)
-        if count and all(_fits(graph, value, shape, axis, count) for value in outside):
+        if count and all(_fits(graph, value, shape, axis) for value in outside):
             return Chain(nodes, count, axis)
     return None
 
 
-def _fits(graph: Graph, value: int, shape: tuple[int, ...], axis: int, count: int) -> bool:
-    """Return whether an operand is cut as the result is, or is a weight that is no larger than a tile and isn't cut."""
+def _fits(graph: Graph, value: int, shape: tuple[int, ...], axis: int) -> bool:
+    """Return whether an operand is cut as the result is, or is a weight that isn't cut."""
     t = graph.type_of(value)
     if not isinstance(t, TensorType) or not t.is_static:
         return False
-    lead, tail = _split(_sizes(t), len(shape), axis)
-    is_small = math.prod(tail) * count <= math.prod(shape)
-    return lead == shape[: axis + 1] or (is_small and _is_whole(graph, value, len(shape), axis))
+    lead = _split(_sizes(t), len(shape), axis)[0]
+    return lead == shape[: axis + 1] or _is_whole(graph, value, len(shape), axis)
 
 
 def _is_whole(graph: Graph, value: int, rank: int, axis: int) -> bool:
