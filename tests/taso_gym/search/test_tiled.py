@@ -23,6 +23,7 @@ from taso_gym.rules.ruleset import RuleSet
 from taso_gym.search import contested, racing, tiled
 from taso_gym.search.contest import Contest
 from taso_gym.tensor import TensorType
+from taso_gym.tiles import Chain
 
 pytest.importorskip("onnxruntime")
 
@@ -66,6 +67,23 @@ def test_those_chains_are_in_tiles_that_cost_less_so(price: int, count: int, tmp
     model = Priced(tmp_path / "c", PRICES | {"Scan": price})
     found, number = tiled.in_faster_tiles(network(), model, forever)
     assert loops(found) == number == count
+
+
+def test_of_chains_that_are_alike_one_is_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    b = GraphBuilder({"": 20})
+    value = b.input("x", TensorType("float", (ROWS, WIDTH)))
+    for name in ("v", "w"):
+        value = b.add("Sin", b.add("Abs", b.add("MatMul", value, weight(b, name, WIDTH, WIDTH))))
+    b.output("y", value)
+    looked_at, tile = list[int](), tiled.in_tiles
+
+    def in_tiles(graph: Graph, chosen: list[Chain]) -> Graph:
+        looked_at.append(len(chosen))
+        return tile(graph, chosen)
+
+    monkeypatch.setattr(tiled, "in_tiles", in_tiles)
+    found, number = tiled.in_faster_tiles(b.build(), Priced(tmp_path / "c", PRICES | {"Scan": 1}), forever)
+    assert loops(found) == number == BOTH and looked_at == [1, BOTH]
 
 
 def test_what_saves_hardly_anything_is_not_tried(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,7 @@ it reads is in the cache then, which it mayn't be in the model; so the whole run
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 
 from taso_gym.cost.eviction import cache_bytes
 from taso_gym.cost.onnxruntime import OnnxRuntimeCost
@@ -45,21 +45,28 @@ def in_faster_tiles(graph: Graph, model: OnnxRuntimeCost, left: Callable[[], flo
 
     Args:
         graph: it.
-        model: measures each tile that it doesn't know.
+        model: measures each loop that it doesn't know.
         left: returns the seconds that are left; no measurement begins where there are none.
     """
-    before, saved, chosen = model.graph(graph).time_ps, 0, list[Chain]()
+    before, saved = model.graph(graph).time_ps, 0
+    gains, chosen = dict[Hashable, int](), list[Chain]()
     for chain in chains_of(graph, model):
-        if left() <= 0:
-            break
-        try:
-            gain = before - model.graph(tiled := in_tiles(graph, [chain])).time_ps
-        except (TypeInferenceError, CostError):
-            continue
-        if gain > 0 and _is_measured(tiled, model):
-            saved += gain
+        alike = (*(graph.nodes[node_id].sig for node_id in chain.nodes), chain.tiles, chain.axis)
+        if alike not in gains and left() > 0:
+            gains[alike] = _gain(graph, chain, model, before)
+        if gains.get(alike, 0) > 0:
             chosen.append(chain)
+            saved += gains[alike]
     return (in_tiles(graph, chosen), len(chosen)) if saved > LEAST * before else (graph, 0)
+
+
+def _gain(graph: Graph, chain: Chain, model: OnnxRuntimeCost, before: int) -> int:
+    """Return the picoseconds that a chain gains in tiles by the costs; none where its loop doesn't run alone."""
+    try:
+        tiled = in_tiles(graph, [chain])
+        return before - model.graph(tiled).time_ps if _is_measured(tiled, model) else 0
+    except (TypeInferenceError, CostError):
+        return 0
 
 
 def _is_measured(tiled: Graph, model: OnnxRuntimeCost) -> bool:
