@@ -164,6 +164,15 @@ def test_two_values_of_one_shape_are_cut_alike() -> None:
     assert operators(tiled(graph)) == ["Scan"]
 
 
+def test_what_two_chains_read_is_reshaped_once() -> None:
+    b, x = image()
+    b.output("y", b.add("Sin", b.add("Abs", x)))
+    b.output("z", b.add("Cos", b.add("Neg", x)))
+    result = tiled(b.build())
+    assert operators(result) == ["Scan", "Scan"]
+    assert sum(node.sig.op.name == "Reshape" for _, node in result.operators()) == 3
+
+
 def test_sizes_without_a_number_of_tiles_are_left_alone() -> None:
     b, x = image(1, 127)
     b.output("y", b.add("Sin", b.add("Abs", x)))

@@ -425,8 +425,11 @@ def test_a_batch_may_become_a_loop_over_its_samples(tmp_path, monkeypatch, capsy
     np.testing.assert_allclose(found, given, rtol=1e-5)
 
 
-def test_elementwise_operators_may_run_tile_by_tile(tmp_path, monkeypatch, capsys):
-    """Where a loop costs nothing and is the faster one, here by a stopped clock; and no rule has to apply."""
+@pytest.mark.parametrize("differs", [False, True])
+def test_elementwise_operators_may_run_tile_by_tile(differs, tmp_path, monkeypatch, capsys):
+    """Where a loop costs nothing, is the faster one, here by a stopped clock, and equal; and no rule has to apply."""
+    from taso_gym.cli import deliver
+    from taso_gym.cli.equality import DifferenceError, compared
     from taso_gym.cost.measurement import THREAD_CPU, Measurement
     from taso_gym.cost.onnxruntime import OnnxRuntimeCost
     from taso_gym.search import racing, tiled
@@ -438,6 +441,13 @@ def test_elementwise_operators_may_run_tile_by_tile(tmp_path, monkeypatch, capsy
 
     monkeypatch.setattr(racing, "measure", measure)
     monkeypatch.setattr(tiled, "cache_bytes", lambda _: 1024)
+
+    def judged(model, written, result, *given, **options):
+        if differs and result.tiles:
+            raise DifferenceError("they differ")
+        return compared(model, written, result, *given, **options)
+
+    monkeypatch.setattr(deliver, "compared", judged)
     monkeypatch.setattr(OnnxRuntimeCost, "opaque_time", lambda *_: (1, 1))
     onnx.save(
         parsed("g (float[64, 32] x) => (float[64, 32] y) { a = Sin(x)  b = Exp(a)  y = Cos(b) }"), tmp_path / "m.onnx"
@@ -446,7 +456,9 @@ def test_elementwise_operators_may_run_tile_by_tile(tmp_path, monkeypatch, capsy
     assert run("optimize", tmp_path / "m.onnx", "-o", tmp_path / "o.onnx", *options, "--budget", "10s") == 0
     said = " ".join(capsys.readouterr().out.split())
     assert "tile by tile: chains of elementwise operators that are loops (Scan) over parts of values: 1" in said
-    assert [n.op_type for n in onnx.load(tmp_path / "o.onnx").graph.node] == ["Reshape", "Scan", "Reshape"]
+    assert ("left out: tiles" in said) == differs
+    wanted = ["Sin", "Exp", "Cos"] if differs else ["Reshape", "Scan", "Reshape"]
+    assert [n.op_type for n in onnx.load(tmp_path / "o.onnx").graph.node] == wanted
     feeds = {"x": np.random.default_rng(0).standard_normal((64, 32)).astype(np.float32)}
     given, found = (onnxruntime.InferenceSession(tmp_path / name).run(None, feeds)[0] for name in ("m.onnx", "o.onnx"))
     np.testing.assert_allclose(found, given, rtol=1e-5)

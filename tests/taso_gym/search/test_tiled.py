@@ -22,8 +22,9 @@ from taso_gym.rules.notation import parse_rules
 from taso_gym.rules.ruleset import RuleSet
 from taso_gym.search import contested, racing, tiled
 from taso_gym.search.contest import Contest
+from taso_gym.search.race import race_seconds
 from taso_gym.tensor import TensorType
-from taso_gym.tiles import Chain
+from taso_gym.tiles import Chain, chains
 
 pytest.importorskip("onnxruntime")
 
@@ -65,8 +66,9 @@ def forever() -> float:
 def test_those_chains_are_in_tiles_that_cost_less_so(price: int, count: int, tmp_path: Path) -> None:
     """The first takes 10 ms, the second 20."""
     model = Priced(tmp_path / "c", PRICES | {"Scan": price})
-    found, number = tiled.in_faster_tiles(network(), model, forever)
-    assert loops(found) == number == count
+    found, tiles = tiled.in_faster_tiles(network(), model, forever)
+    assert loops(found) == tiles.number == count
+    assert round(tiles.saved_ps / 1e9) == {9: 12, 11: 9, 21: 0}[price]
 
 
 def test_of_chains_that_are_alike_one_is_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -82,26 +84,29 @@ def test_of_chains_that_are_alike_one_is_looked_at(tmp_path: Path, monkeypatch: 
         return tile(graph, chosen)
 
     monkeypatch.setattr(tiled, "in_tiles", in_tiles)
-    found, number = tiled.in_faster_tiles(b.build(), Priced(tmp_path / "c", PRICES | {"Scan": 1}), forever)
-    assert loops(found) == number == BOTH and looked_at == [1, BOTH]
+    found, tiles = tiled.in_faster_tiles(b.build(), Priced(tmp_path / "c", PRICES | {"Scan": 1}), forever)
+    assert loops(found) == tiles.number == BOTH and looked_at == [1, BOTH]
 
 
 def test_what_saves_hardly_anything_is_not_tried(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tiled, "LEAST", 0.5)
     graph = network()
-    assert tiled.in_faster_tiles(graph, Priced(tmp_path / "c", PRICES | {"Scan": 9}), forever) == (graph, 0)
+    assert tiled.in_faster_tiles(graph, Priced(tmp_path / "c", PRICES | {"Scan": 9}), forever) == (
+        graph,
+        tiled.NO_TILES,
+    )
 
 
 def test_where_no_time_is_left_nothing_is_measured(tmp_path: Path) -> None:
     model = Priced(tmp_path / "c", PRICES)  # which doesn't know what a loop costs
-    assert tiled.in_faster_tiles(network(), model, lambda: 0.0)[1] == 0
+    assert tiled.in_faster_tiles(network(), model, lambda: 0.0)[1].number == 0
 
 
 def test_a_loop_that_does_not_run_is_not_tried(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Else it would be costed by its bytes alone."""
     model = Priced(tmp_path / "c", PRICES | {"Scan": 1})
     monkeypatch.setattr(model, "runs_alone", lambda _: False)
-    assert tiled.in_faster_tiles(network(), model, forever)[1] == 0
+    assert tiled.in_faster_tiles(network(), model, forever)[1].number == 0
 
 
 def test_where_the_size_of_the_cache_is_not_known_there_are_no_tiles(
@@ -115,10 +120,25 @@ def test_where_the_size_of_the_cache_is_not_known_there_are_no_tiles(
 
 def test_time_is_kept_for_a_race_where_there_are_chains(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     graph, model = network(), Priced(tmp_path / "c", PRICES)
-    assert 0 < tiled.seconds_for(graph, model, 10.0) <= tiled.MOST * 10
-    assert tiled.seconds_for(graph, model, 0.0) == 0.0
+    assert 0 < tiled.seconds_for(graph, model, 1.0, 10.0) <= tiled.MOST * 10 < 10
+    assert tiled.seconds_for(graph, model, 1.0, 0.0) == 0.0
     monkeypatch.setattr(tiled, "cache_bytes", lambda _: 0)
-    assert tiled.seconds_for(graph, model, 10.0) == 0.0
+    assert tiled.seconds_for(graph, model, 1.0, 10.0) == 0.0
+
+
+def test_without_room_for_a_race_there_is_none(tmp_path: Path) -> None:
+    """However long it takes to see to it that the result is the same."""
+    model, graph, raced = Priced(tmp_path / "c", PRICES | {"Scan": 1}), network(), list[Graph]()
+    needed, asked = race_seconds(1000.0, 1), list[int]()
+
+    def left() -> float:
+        asked.append(1)
+        return needed - 1 if len(asked) > enough else needed + 1
+
+    for enough in (0, BOTH, BOTH + 1, math.inf):
+        asked.clear()
+        found = tiled.faster_in_tiles(graph, model, lambda g: not raced.append(g), left, 1000.0)[0]
+        assert (found is not graph) == bool(raced) == (enough == math.inf)
 
 
 @pytest.mark.parametrize(("differs", "wins", "count"), [(False, True, BOTH), (True, True, 0), (False, False, 0)])
@@ -127,8 +147,19 @@ def test_what_is_equal_and_faster_when_it_is_run_is_taken(
 ) -> None:
     monkeypatch.setattr("taso_gym.equivalence.Baseline.differs", lambda *_: differs)
     model, raced = Priced(tmp_path / "c", PRICES | {"Scan": 1}), list[Graph]()
-    found, number = tiled.faster_in_tiles(network(), model, lambda g: bool(raced.append(g)) or wins, forever)
-    assert loops(found) == number == count and len(raced) == (not differs)
+    found, tiles = tiled.faster_in_tiles(network(), model, lambda g: bool(raced.append(g)) or wins, forever, 1.0)
+    assert loops(found) == tiles.number == count and len(raced) == (not differs)
+
+
+def test_chains_that_are_wired_otherwise_are_not_alike() -> None:
+    b = GraphBuilder({"": 20})
+    x, t, u = (b.input(name, TensorType("float", (ROWS, WIDTH))) for name in "xtu")
+    b.output("y", b.add("Mul", b.add("Add", x, t), t))
+    b.output("z", b.add("Mul", b.add("Add", x, t), u))
+    b.output("w", b.add("Mul", b.add("Add", u, x), x))
+    graph = b.build()
+    first, second, third = (tiled.described(graph, chain) for chain in chains(graph, CACHE, CACHE))
+    assert len({first, second, third}) == 2
 
 
 Optimised = Callable[..., Result]
@@ -149,7 +180,7 @@ def optimised(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Optimised:
         monkeypatch.setattr(Contest, "_doubtful", lambda _: ())
         rules = RuleSet(parse_rules("neg-twice [exact]: Neg(Neg(x)) => x"))
         return optimize(
-            network(), rules=rules, cost=Priced(tmp_path / "c", PRICES | {"Scan": 4}), budget=4.0, **options
+            network(), rules=rules, cost=Priced(tmp_path / "c", PRICES | {"Scan": 4}), budget=60.0, **options
         )
 
     return pretend
@@ -162,6 +193,23 @@ def test_the_result_is_in_tiles_where_that_is_faster(optimised: Optimised) -> No
     assert any(bout.name == tiled.IN_TILES for bout in result.bouts)
     assert result.validate().ok
     assert round(result.before.time_ms) == 50 and round(result.after.time_ms) == 28
+
+
+def test_a_result_is_known_without_tiles(optimised: Optimised) -> None:
+    result = optimised()
+    plain = result.without_tiles()
+    assert plain.tiles == loops(plain.graph) == 0 and plain.applied == result.applied
+    assert plain.graph == result.rewritten
+
+
+def test_a_loop_of_the_model_that_does_not_run_alone_does_not_matter(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = Priced(tmp_path / "c", PRICES | {"Scan": 1})
+    once = tiled.in_tiles(network(), tiled.chains_of(network(), model)[:1])
+    own = {node.sig for _, node in once.operators() if node.sig.op.name == "Scan"}
+    monkeypatch.setattr(model, "runs_alone", lambda sig: sig not in own)
+    assert tiled.in_faster_tiles(once, model, forever)[1].number == 1
 
 
 def test_the_result_is_not_in_tiles_where_that_is_slower(optimised: Optimised) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -23,6 +23,7 @@ from taso_gym.search import SearchResult
 from taso_gym.search.bouts import Bout
 from taso_gym.search.equal import equal_part
 from taso_gym.search.finalist import Finalist
+from taso_gym.search.tiled import NO_TILES, Tiles
 
 
 class AppliedRule(NamedTuple):
@@ -52,7 +53,8 @@ class Result:
         applied: the substitutions in order.
         search: how the search ended.
         objective: what was lowered.
-        quantities: of `taso_gym.cost.objective.QUANTITIES` before and after; memory of a loop is that of one sample.
+        quantities: of `taso_gym.cost.objective.QUANTITIES` before and after; memory of a loop is that of one sample,
+            and what is in tiles counts as if it weren't, but for the time.
         sites: what the rewritten sites give, each computed alone in float64.
         bouts: how finalists compared with the fastest before them, measured end to end.
         guards: the way from the original to what has no denormal floats, which is the first part of what was applied.
@@ -82,7 +84,7 @@ class Result:
 
     @property
     def rewritten(self) -> Graph:
-        """What the substitutions made of `start`: the result, or what it does for one sample."""
+        """What the substitutions made of `start`: the result but for tiles, or what it does for one sample."""
         return self.search.state.graph
 
     @property
@@ -94,6 +96,11 @@ class Result:
     def rewriting(self) -> tuple[Graph, Graph]:
         """What the result was rewritten from, and it; where it is a loop both for one sample, the first with guards."""
         return self.start if self.is_loop else self.original, self.rewritten
+
+    def without_tiles(self) -> Result:
+        """Return the same, but no chains in tiles."""
+        plain = in_a_loop(self.rewritten, self.original) if self.is_loop else self.rewritten
+        return replace(self, graph=plain, tiles=0)
 
     def rule_counts(self) -> Counter[str]:
         """How often each rule was applied."""
@@ -138,7 +145,7 @@ def result_of(
     guards: Finalist | None = None,
     *,
     whole: Graph | None = None,
-    tiles: int = 0,
+    tiles: Tiles = NO_TILES,
 ) -> Result:
     """Return what a search found with what is said of it, without the rules that give something else at a site.
 
@@ -150,7 +157,7 @@ def result_of(
         bouts: measurements.
         guards: what leads from the original to where all began.
         whole: what was found, as one for the batch of the original; None where that is to be made.
-        tiles: how many chains of it are in tiles.
+        tiles: which chains of it are in tiles.
     """
     checker, judge, applied = WalkChecker(), start.cost_model, list[AppliedRule]()
     if guards:
@@ -161,14 +168,12 @@ def result_of(
         warnings.warn(f"{error}; the rule is left out", stacklevel=3)
         rest = Finalist("", start, found).without([error.rule])
         return result_of(original, rest.start, rest.found, goal, bouts, guards)
-    graph, before, after = found.state.graph, start.cost, found.state.cost
+    graph, before = found.state.graph, start.cost
+    after = found.state.cost - Cost(tiles.saved_ps)
     if (samples := batch_size(original)) != batch_size(start.graph):
         whole, after = whole or in_a_loop(graph, original), Cost(*(samples * part for part in after))
         assert judge
         judge = costs.load(judge, start=original)  # by the times that the loop is costed by
-    elif tiles and whole:
-        assert judge
-        graph, after = whole, judge.graph(whole)
     if start.graph is not original:
         assert judge
         before = judge.graph(original)
@@ -189,7 +194,7 @@ def result_of(
         checker.result(),
         bouts,
         guards,
-        tiles,
+        tiles.number,
         share,
     )
 

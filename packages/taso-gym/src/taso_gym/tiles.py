@@ -5,7 +5,8 @@ tiles only what goes into the chain and comes out of it is. A turn takes some mi
 loop isn't fused with what is around it: whether it is faster has to be measured.
 
 A chain is an operator with all before it that is for this chain alone, and whose results have the shape of the last
-one's. So nothing else lies between its parts. Each element is computed by the same operators of the same elements.
+one's. So nothing else lies between its parts. Each element is computed by the same operators of the same elements,
+if not by the same instructions.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ ELEMENTWISE = frozenset(
 )
 """Operators each element of whose result depends on one element of each operand."""
 SMALLEST = 4
-"""Tiles may be so many times smaller than they should be: they are as large as each other."""
+"""There may be so many times as many tiles as are needed, so that all are of one size."""
 
 
 class Chain(NamedTuple):
@@ -41,7 +42,7 @@ class Chain(NamedTuple):
     Attributes:
         nodes: their ids, producers first; the last one's result is the chain's.
         tiles: how many.
-        axis: last of the axes that are cut, which a tile has as one.
+        axis: the last of the leading axes that are cut: taken as one, ``tiles`` divides it.
     """
 
     nodes: tuple[int, ...]
@@ -149,6 +150,7 @@ class _Tiled:
             opsets |= taken
         self._builder = GraphBuilder(opsets)
         self._values: dict[int, int] = {}
+        self._stacked: dict[tuple[int, tuple[int, ...]], int] = {}
 
     def build(self) -> Graph:
         """Return it."""
@@ -179,7 +181,10 @@ class _Tiled:
         """Add the loop over a chain's tiles, and return what it computes."""
         builder, body, (op, _) = self._builder, self._bodies[end], self._loops[end]
         count = self._chains[end].tiles
-        stacked = [builder.add("Reshape", self._values[v], shape=(count, *shape)) for v, shape in body.operands]
+        for value, shape in body.operands:
+            if (value, shape) not in self._stacked:
+                self._stacked[value, shape] = builder.add("Reshape", self._values[value], shape=(count, *shape))
+        stacked = [self._stacked[operand] for operand in body.operands]
         result = add_scan(builder, op, body.graph, stacked)[0]
         node = self._graph.nodes[end]
         return builder.add("Reshape", result, shape=_shape(self._graph, end), name=node.names[0])

@@ -44,7 +44,7 @@ def compared(model: Path, written: Path, result: Result, provider: str, *, force
 
 
 def equal_part(model: Path, result: Result, error: DifferenceError) -> tuple[Result, tuple[str, ...]]:
-    """Return what is left of a result without the rules that make it differ, and these.
+    """Return what is left of a result without the tiles or the rules that make it differ, and these.
 
     Raises:
         EquivalenceError: there are none, the model itself isn't read as it is run, or memory is too short to find out.
@@ -52,6 +52,10 @@ def equal_part(model: Path, result: Result, error: DifferenceError) -> tuple[Res
     dims = result.original.info.dims
     try:
         _expect_read(model, result, error)
+        if result.tiles:
+            result = result.without_tiles()
+            if compare(model, result.graph, dims=dims, rewritten=result.rewriting).ok:
+                return result, ("tiles",)
         say(f"{error}: looking for the rule that makes it differ")
         rest = result.equal_part(Baseline(model, dims).differs)  # its sites were equal, each by itself
         if rest and not rest[1]:  # only logits or whole numbers show it

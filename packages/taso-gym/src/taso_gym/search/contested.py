@@ -30,7 +30,7 @@ from taso_gym.search.loops import is_loop, may_loop, of_batch, time_ps, way_of_b
 from taso_gym.search.racing import Racing
 from taso_gym.search.rivals import AS_GIVEN
 from taso_gym.search.run import GRACE_S, Budget, SearchResult, run
-from taso_gym.search.tiled import AS_FOUND, IN_TILES, faster_in_tiles, seconds_for
+from taso_gym.search.tiled import AS_FOUND, IN_TILES, NO_TILES, Tiles, faster_in_tiles, seconds_for
 
 SAMPLE, LAST = 0.3, 0.2
 """Parts of the time for the first search of a network for one sample, and of what is left for the race, at most but for
@@ -51,7 +51,7 @@ class Ended(NamedTuple):
         start: where what was found begins: the model, or the network for one sample.
         found: it; what it took is that of all searches.
         graph: it as one for the model's batch, and in tiles where it is faster so.
-        tiles: how many of its chains are in tiles (`taso_gym.tiles`).
+        tiles: which of its chains are in tiles (`taso_gym.tiles`); of one sample where it is a loop over samples.
         bouts: every measurement.
         guards: the way from the model to one without denormal floats that all began with; None where there is none.
     """
@@ -59,7 +59,7 @@ class Ended(NamedTuple):
     start: RewriteState
     found: SearchResult
     graph: Graph
-    tiles: int
+    tiles: Tiles
     bouts: tuple[Bout, ...]
     guards: Finalist | None = None
 
@@ -125,8 +125,7 @@ class ContestedSearch(Racing):
         first, graph = self._faster(whole, loop, ends) if loop else (whole, whole.graph)
         best, exhausted = first, first.found.exhausted
         if not self._interrupted:
-            for_tiles = seconds_for(first.graph, first.model, ends - time.monotonic()) if self._may_round else 0.0
-            best, exhausted = self._contest(first, ends - for_tiles)
+            best, exhausted = self._contest(first, ends - self._for_tiles(first, ends))
         if best is not first:
             best, graph = self._written(best, first, graph)
         graph, tiles = self._in_tiles(best, graph, ends)
@@ -254,23 +253,32 @@ class ContestedSearch(Racing):
             warnings.warn(f"what was found {LOOP} isn't the result: {error}", stacklevel=2)
         return other, graph
 
-    def _in_tiles(self, best: Finalist, graph: Graph, ends: float) -> tuple[Graph, int]:
-        """Return what was found in tiles, for the batch, where it surely is faster so; and how many chains are."""
+    def _for_tiles(self, found: Finalist, ends: float) -> float:
+        """Return the seconds that are kept for tiles."""
+        try:
+            run_ms, left = self._time_ps(found) / 1e9, ends - time.monotonic()
+            return seconds_for(found.graph, found.model, run_ms, left) if self._may_round else 0.0
+        except KeyboardInterrupt:
+            self._interrupted = True
+            return 0.0
+
+    def _in_tiles(self, best: Finalist, graph: Graph, ends: float) -> tuple[Graph, Tiles]:
+        """Return what was found in tiles, for the batch, where it surely is faster so; and which chains are."""
         if self._interrupted or not self._may_round:
-            return graph, 0
+            return graph, NO_TILES
+        run_ms = self._time_ps(best) / 1e9
 
         def wins(tiled: Graph) -> bool:
-            raced, time_ms = of_batch(best, self._start.graph, tiled), self._time_ps(best) / 1e9
-            return self._wins((AS_FOUND, graph), IN_TILES, raced, time_ms, ends)
+            return self._wins((AS_FOUND, graph), IN_TILES, of_batch(best, self._start.graph, tiled), run_ms, ends)
 
         try:
-            tiled, count = faster_in_tiles(best.graph, best.model, wins, lambda: ends - time.monotonic())
-            return (of_batch(best, self._start.graph, tiled), count) if count else (graph, 0)
+            tiled, tiles = faster_in_tiles(best.graph, best.model, wins, lambda: ends - time.monotonic(), run_ms)
+            return (of_batch(best, self._start.graph, tiled), tiles) if tiles.number else (graph, tiles)
         except KeyboardInterrupt:
             self._interrupted = True
         except (TasoError, MemoryError, OSError) as error:
             warnings.warn(f"not tried {IN_TILES}: {error}", stacklevel=2)
-        return graph, 0
+        return graph, NO_TILES
 
     def _time_ps(self, finalist: Finalist) -> int:
         return time_ps(finalist, self._start.graph)
