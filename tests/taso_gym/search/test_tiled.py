@@ -234,3 +234,16 @@ def test_where_tiles_fail_the_result_has_none(
     result = optimised()
     assert result.tiles == 0 and result.applied
     assert result.search.interrupted == isinstance(error, KeyboardInterrupt)
+
+
+def test_an_interruption_before_the_contest_keeps_what_was_found(
+    optimised: Optimised, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    began = list[Contest]()
+    monkeypatch.setattr(contested, "seconds_for", interrupted)
+    monkeypatch.setattr(Contest, "run", began.append)
+    result = optimised()
+    assert result.search.interrupted and result.applied and result.tiles == 0 and not began

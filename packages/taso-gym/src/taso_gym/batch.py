@@ -112,10 +112,7 @@ class _Resized:
         self._of_batch = set(graph.info.inputs)
         for value in graph.info.inputs:
             self._values[value] = self._builder.input(graph.leaves[value].name, self._resized(graph.type_of(value)))
-        for value, leaf in graph.leaves.items():
-            if leaf.weight and value in graph.uses:
-                assert isinstance(leaf.type, TensorType)
-                self._values[value] = self._builder.weight(leaf.name, leaf.type, leaf.weight)
+        self._values |= self._builder.weights_of(graph)
 
     def build(self) -> Graph:
         """Return it.

@@ -57,6 +57,11 @@ class GraphBuilder:
         """Add a constant."""
         return self._leaf(Leaf(name, type_._replace(const=True), weight, stable_hash("weight", weight.digest)))
 
+    def weights_of(self, graph: Graph) -> dict[int, int]:
+        """Add the constants of another graph that are used there, and return what each of them is here."""
+        used = {value: leaf for value, leaf in graph.leaves.items() if leaf.weight and value in graph.uses}
+        return {value: self._leaf(leaf) for value, leaf in used.items()}
+
     def _leaf(self, leaf: Leaf) -> int:
         value = value_of(self._take_id())
         self._leaves[value] = leaf

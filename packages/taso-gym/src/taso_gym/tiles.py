@@ -157,10 +157,7 @@ class _Tiled:
         graph, builder, values = self._graph, self._builder, self._values
         for value in graph.info.inputs:
             values[value] = builder.input(graph.leaves[value].name, graph.type_of(value))
-        for value, leaf in graph.leaves.items():
-            if leaf.weight:
-                assert isinstance(leaf.type, TensorType)
-                values[value] = builder.weight(leaf.name, leaf.type, leaf.weight)
+        values |= builder.weights_of(graph)
         inside = {node_id for chain in self._chains.values() for node_id in chain.nodes}
         for node_id in graph.topological_order():
             if node_id in self._chains:

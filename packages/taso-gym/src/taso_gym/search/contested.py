@@ -124,8 +124,9 @@ class ContestedSearch(Racing):
             loop = None
         first, graph = self._faster(whole, loop, ends) if loop else (whole, whole.graph)
         best, exhausted = first, first.found.exhausted
+        for_tiles = self._for_tiles(first, ends)
         if not self._interrupted:
-            best, exhausted = self._contest(first, ends - self._for_tiles(first, ends))
+            best, exhausted = self._contest(first, ends - for_tiles)
         if best is not first:
             best, graph = self._written(best, first, graph)
         graph, tiles = self._in_tiles(best, graph, ends)
@@ -255,9 +256,10 @@ class ContestedSearch(Racing):
 
     def _for_tiles(self, found: Finalist, ends: float) -> float:
         """Return the seconds that are kept for tiles."""
+        if self._interrupted or not self._may_round:
+            return 0.0
         try:
-            run_ms, left = self._time_ps(found) / 1e9, ends - time.monotonic()
-            return seconds_for(found.graph, found.model, run_ms, left) if self._may_round else 0.0
+            return seconds_for(found.graph, found.model, self._time_ps(found) / 1e9, ends - time.monotonic())
         except KeyboardInterrupt:
             self._interrupted = True
             return 0.0
