@@ -65,7 +65,7 @@ def optimised(network: Network, batch: int, settings: argparse.Namespace) -> tup
     target, log = (result_path(source, settings.numerics, on, suffix) for suffix in (".fast.onnx", ".optimise.json"))
     asked = {k: getattr(settings, k) for k in ("search", "budget", "numerics", "options")}
     asked |= {"rule_set": settings.rules, "made_on": machine_of(settings)}
-    if not log.exists():
+    if not (log.exists() and target.exists()):
         cost = "onnxruntime:cuda" if settings.provider == "cuda" else "onnxruntime"
         command = [sys.executable, "-m", "taso_gym", "optimize", source, "-o", target, "--cost", cost]
         command += ["--search", settings.search, "--budget", settings.budget, "--numerics", settings.numerics]
