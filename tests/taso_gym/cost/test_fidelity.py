@@ -226,6 +226,31 @@ def resized_by_a_fraction(b: GraphBuilder) -> int:
 
 
 @graph
+def gate_for_all_pixels(b: GraphBuilder) -> int:
+    """One number for each channel, repeated, so that the product runs on blocks."""
+    x = conv(b, image(b, 16), 16, 3)
+    gate = b.add("Sigmoid", conv(b, b.add("GlobalAveragePool", x), 16))
+    grid = {"mode": "nearest", "nearest_mode": "floor", "coordinate_transformation_mode": "asymmetric"}
+    return conv(b, b.add("Mul", x, b.add("Resize", gate, scales=(1.0, 1.0, 8.0, 8.0), **grid)), 16)
+
+
+@graph
+def leaky_sum_as_convolution(b: GraphBuilder) -> int:
+    """A convolution by ones that adds and activates."""
+    x = b.add("Relu", conv(b, image(b, 16), 16))
+    parts = (conv(b, x, 16), weight(b, "ones", 16, 1, 1, 1), weight(b, "none", 16), conv(b, x, 16, 3))
+    active = {"activation": "LeakyRelu", "activation_params": (0.1,)}
+    return conv(b, b.add("FusedConv", *parts, domain="com.microsoft", group=16, **active), 16)
+
+
+@graph
+def plain_operand_put_into_blocks(b: GraphBuilder) -> int:
+    """A sum runs on blocks, as a convolution by ones has put its plain operand into them."""
+    x = b.add("Sin", image(b, 16))
+    return conv(b, b.add("Add", conv(b, x, 16, 1, 16), conv(b, x, 16, 3)), 16)
+
+
+@graph
 def shuffled_channels(b: GraphBuilder) -> int:
     """A view that is read in blocks: the reader pays for the conversion."""
     x = conv(b, image(b, 16), 16)
