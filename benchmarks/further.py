@@ -1,6 +1,6 @@
-"""How much networks of other lists than networks.toml gain by search alone: unseen.toml, for which no rule was made.
+"""How much networks of other lists than networks.toml gain by search alone: fresh.toml, for which no rule was made.
 
-    python benchmarks/further.py [network ...] [--of unseen] [--budget 60s] [--numerics fast] [--tools openvino]
+    python benchmarks/further.py [network ...] [--of fresh] [--budget 60s] [--numerics fast] [--tools openvino]
 
 Works as benchmarks/end_to_end.py does, whose options it has, and by default with the budget that `taso-gym optimize`
 has; each list has a folder of rows. Tables are written into docs/end_to_end.md, their means into docs/results.md.
@@ -20,7 +20,7 @@ from support.results import OURS
 from support.summary import KNOWN_AS
 from support.table import cell, number
 
-LISTS = ("unseen", "decoders", "volumes")
+LISTS = ("fresh", "unseen", "decoders", "volumes")
 """Names of the .toml files, of the folders of their rows, and of the tables in the documentation."""
 DEFAULTS = {
     "budget": "60s",
