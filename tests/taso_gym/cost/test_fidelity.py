@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cost_graphs import weight
@@ -239,7 +240,7 @@ def leaky_sum_as_convolution(b: GraphBuilder) -> int:
     """A convolution by ones that adds and activates."""
     x = b.add("Relu", conv(b, image(b, 16), 16))
     parts = (conv(b, x, 16), weight(b, "ones", 16, 1, 1, 1), weight(b, "none", 16), conv(b, x, 16, 3))
-    active = {"activation": "LeakyRelu", "activation_params": (0.1,)}
+    active: dict[str, Any] = {"activation": "LeakyRelu", "activation_params": (0.1,)}
     return conv(b, b.add("FusedConv", *parts, domain="com.microsoft", group=16, **active), 16)
 
 
