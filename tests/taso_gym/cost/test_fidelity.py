@@ -18,6 +18,8 @@ from taso_gym.weights import literal
 pytest.importorskip("onnxruntime")
 Build = Callable[[GraphBuilder], int]
 GRAPHS: dict[str, Build] = {}
+NEAREST = {"mode": "nearest", "nearest_mode": "floor", "coordinate_transformation_mode": "asymmetric"}
+"""How a Resize repeats pixels that onnxruntime has a kernel on blocks for."""
 
 
 def graph(build: Build) -> Build:
@@ -215,15 +217,13 @@ def upsampled_sum(b: GraphBuilder) -> int:
     """A branch of half the size, brought back by a kernel that works on blocks."""
     x = conv(b, image(b, 16), 16)
     half = conv(b, b.add("MaxPool", x, kernel_shape=(2, 2), strides=(2, 2)), 16)
-    grid = {"mode": "nearest", "nearest_mode": "floor", "coordinate_transformation_mode": "asymmetric"}
-    return conv(b, b.add("Add", x, b.add("Resize", half, scales=(1.0, 1.0, 2.0, 2.0), **grid)), 16)
+    return conv(b, b.add("Add", x, b.add("Resize", half, scales=(1.0, 1.0, 2.0, 2.0), **NEAREST)), 16)
 
 
 @graph
 def resized_by_a_fraction(b: GraphBuilder) -> int:
     x = conv(b, image(b, 16), 16)
-    grid = {"mode": "nearest", "nearest_mode": "floor", "coordinate_transformation_mode": "asymmetric"}
-    return conv(b, b.add("Resize", x, scales=(1.0, 1.0, 1.5, 1.5), **grid), 16)
+    return conv(b, b.add("Resize", x, scales=(1.0, 1.0, 1.5, 1.5), **NEAREST), 16)
 
 
 @graph
@@ -231,8 +231,7 @@ def gate_for_all_pixels(b: GraphBuilder) -> int:
     """One number for each channel, repeated, so that the product runs on blocks."""
     x = conv(b, image(b, 16), 16, 3)
     gate = b.add("Sigmoid", conv(b, b.add("GlobalAveragePool", x), 16))
-    grid = {"mode": "nearest", "nearest_mode": "floor", "coordinate_transformation_mode": "asymmetric"}
-    return conv(b, b.add("Mul", x, b.add("Resize", gate, scales=(1.0, 1.0, 8.0, 8.0), **grid)), 16)
+    return conv(b, b.add("Mul", x, b.add("Resize", gate, scales=(1.0, 1.0, 8.0, 8.0), **NEAREST)), 16)
 
 
 @graph
